@@ -1,0 +1,116 @@
+-- Looks before anything is written. Every stop here is RL501: a sentence that says what was found and a hint that says
+-- what to do. Nothing has been created yet when it is raised, so nothing stays behind. The list of columns is the one
+-- of open_brain/000_preflight.sql, and a test compares the two: either migration may be the first that a host meets.
+
+-- Two products call a table agent_memories. The columns tell them apart.
+do $other_product$
+begin
+  if (
+    select count(*) filter (where attname in ('org_id', 'subject_type', 'text')) = 3
+       and count(*) filter (where attname = 'memory_type') = 0
+    from pg_catalog.pg_attribute
+    where attrelid = to_regclass('public.agent_memories') and attnum > 0 and not attisdropped
+  ) then
+    raise exception using errcode = 'RL501',
+      message = 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
+        'and no memory_type.',
+      hint = 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not create. '
+        'Push to another project, or move that table into a schema of its own first.';
+  end if;
+end
+$other_product$;
+
+-- The tables that the ledger stands on, and pgvector, whose type its functions take.
+do $missing$
+declare
+  v_missing text;
+  v_schema text;
+begin
+  select string_agg('public.' || wanted, ', ' order by position) into v_missing
+  from unnest(array['thoughts', 'agent_memories', 'agent_memory_relations', 'agent_memory_review_actions',
+                    'agent_memory_recall_traces', 'agent_memory_recall_items', 'agent_memory_audit_events'])
+    with ordinality as t (wanted, position)
+  where not exists (
+    select from pg_catalog.pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relname = wanted and c.relkind in ('r', 'p'));
+  if v_missing is not null then
+    raise exception using errcode = 'RL501',
+      message = format('The ledger stands on the tables of an Open Brain install, and some are missing: %s.', v_missing),
+      hint = 'Run `ranked-ledger init --with-open-brain`, which adds the migration that creates what is absent, '
+        'then push again.';
+  end if;
+
+  select n.nspname into v_schema
+  from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+  where e.extname = 'vector';
+  if v_schema is null or v_schema not in ('public', 'extensions') then
+    raise exception using errcode = 'RL501',
+      message = case when v_schema is null then 'The extension pgvector is not enabled in this database.'
+        else format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema) end,
+      hint = case when v_schema is null
+        then 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.'
+        else 'Move it with `alter extension vector set schema extensions`, then push again.' end;
+  end if;
+end
+$missing$;
+
+do $host_columns$
+declare
+  v_wrong text;
+begin
+  select string_agg(format('%s.%s (%s)', w.relation, w.col, w.kind), ', ' order by w.relation, w.col) into v_wrong
+  from (values
+    -- contract columns: begin
+    ('thoughts', 'id uuid, content text, embedding vector, metadata jsonb, created_at timestamptz, updated_at timestamptz'),
+    ('agent_memories', 'id uuid, thought_id uuid, workspace_id text, project_id text, task_id text, flow_id text, '
+      'visibility text, memory_type text, summary text, content text, lifecycle_status text, provenance_status text, '
+      'confidence numeric, created_by text, requires_user_confirmation bool, review_status text, metadata jsonb, '
+      'created_at timestamptz, updated_at timestamptz'),
+    ('agent_memory_relations', 'id uuid, from_memory_id uuid, to_memory_id uuid, relation text, metadata jsonb'),
+    ('agent_memory_review_actions', 'id uuid, memory_id uuid, action text, actor_id any, actor_label text, notes text, '
+      'before jsonb, after jsonb, created_at timestamptz'),
+    ('agent_memory_recall_traces', 'id uuid, request_id uuid, workspace_id text, project_id text, task_id text, '
+      'flow_id text, query text, schema_version any, request_payload jsonb, response_policy jsonb, created_at timestamptz'),
+    ('agent_memory_recall_items', 'id uuid, trace_id uuid, memory_id uuid, rank any, similarity numeric, '
+      'ranking_score numeric, returned bool, used bool, ignored_reason text, use_policy_snapshot jsonb, '
+      'created_at timestamptz'),
+    ('agent_memory_audit_events', 'id uuid, event_type text, workspace_id text, project_id text, memory_id uuid, '
+      'trace_id uuid, actor_kind text, actor_label text, payload jsonb, created_at timestamptz')
+    -- contract columns: end
+  ) as wanted (relation, cols)
+  join pg_catalog.pg_class c on c.relname = wanted.relation and c.relnamespace = 'public'::regnamespace
+  cross join lateral (
+    select wanted.relation, split_part(entry, ' ', 1) as col, split_part(entry, ' ', 2) as kind
+    from unnest(string_to_array(wanted.cols, ', ')) as entry
+  ) as w
+  left join pg_catalog.pg_attribute a
+    on a.attrelid = c.oid and a.attname = w.col and a.attnum > 0 and not a.attisdropped
+  left join pg_catalog.pg_type t on t.oid = a.atttypid
+  where a.attname is null or not (
+    w.kind = 'any' or t.typname = w.kind or (w.kind = 'text' and t.typname in ('varchar', 'citext'))
+    or (w.kind = 'numeric' and t.typname in ('float4', 'float8')) or (w.kind = 'timestamptz' and t.typname = 'timestamp'));
+  if v_wrong is not null then
+    raise exception using errcode = 'RL501',
+      message = format('Tables of an Open Brain install are here, but without columns that the ledger needs: %s.', v_wrong),
+      hint = 'Ranked Ledger never changes a table that it did not create. Bring the install up to date with its own '
+        'migrations, then push again.';
+  end if;
+end
+$host_columns$;
+
+-- Enrolment is a trigger on agent_memories, and only its owner may replace a trigger later.
+do $owner$
+declare
+  v_owner text;
+begin
+  select pg_get_userbyid(c.relowner) into v_owner
+  from pg_catalog.pg_class c
+  where c.oid = 'public.agent_memories'::regclass and not pg_has_role(current_user, c.relowner, 'USAGE');
+  if v_owner is not null then
+    raise exception using errcode = 'RL501',
+      message = format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
+        v_owner, current_user),
+      hint = format('Push as %I, or as a role that is a member of it.', v_owner);
+  end if;
+end
+$owner$;

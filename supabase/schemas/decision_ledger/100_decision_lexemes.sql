@@ -1,0 +1,52 @@
+-- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
+-- found by the first half of its words is better than a write that fails.
+create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
+returns tsvector language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
+as $$
+declare
+  v_text text := coalesce(p_content, '') || ' ' || coalesce(p_rationale, '');
+begin
+  -- below this size no text can reach the limit, so the common case pays for no subtransaction
+  if octet_length(v_text) <= 100000 then
+    return to_tsvector(p_config, v_text);
+  end if;
+  loop
+    begin
+      return to_tsvector(p_config, v_text);
+    exception when program_limit_exceeded then
+      v_text := left(v_text, char_length(v_text) / 2);
+    end;
+  end loop;
+end
+$$;
+
+comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
+  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits.';
+
+-- Rows that reach the ledger without their lexemes, and rationales that change.
+create or replace function ranked_ledger.fill_search_lexemes()
+returns trigger language plpgsql security definer -- a writer of the ledger may have no right on agent_memories
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  new.search_lexemes := ranked_ledger.decision_lexemes(
+    ranked_ledger.text_config(new.workspace_id),
+    (select m.content from public.agent_memories m where m.id = new.memory_id),
+    new.rationale);
+  return new;
+end
+$$;
+
+comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content and rationale.';
+
+create or replace trigger agent_decision_ledger_fill_lexemes_insert
+  before insert on public.agent_decision_ledger
+  for each row when (new.search_lexemes is null)
+  execute function ranked_ledger.fill_search_lexemes();
+
+create or replace trigger agent_decision_ledger_fill_lexemes_update
+  before update on public.agent_decision_ledger
+  for each row when (new.rationale is distinct from old.rationale)
+  execute function ranked_ledger.fill_search_lexemes();
