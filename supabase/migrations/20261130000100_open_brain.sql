@@ -2,7 +2,7 @@
 -- Built from supabase/schemas by supabase/build.py. Do not edit: edit the sources and run `make migrations`.
 -- Runs once or many times, with the same result; changes no table that it did not create.
 
--- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in public or in extensions.
+-- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
 select set_config('search_path', 'public, extensions, pg_temp', true);
 
 -- open_brain/000_preflight.sql --------------------------------------------------------------------------------------

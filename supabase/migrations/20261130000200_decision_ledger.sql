@@ -1,0 +1,1872 @@
+-- Ranked Ledger: decision ledger
+-- Built from supabase/schemas by supabase/build.py. Do not edit: edit the sources and run `make migrations`.
+-- Runs once or many times, with the same result; changes no table that it did not create.
+
+-- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
+select set_config('search_path', 'public, extensions, pg_temp', true);
+
+-- decision_ledger/000_preflight.sql ---------------------------------------------------------------------------------
+
+-- Looks before anything is written. Every stop here is RL501: a sentence that says what was found and a hint that says
+-- what to do. Nothing has been created yet when it is raised, so nothing stays behind. The list of columns is the one
+-- of open_brain/000_preflight.sql, and a test compares the two: either migration may be the first that a host meets.
+
+-- Two products call a table agent_memories. The columns tell them apart.
+do $other_product$
+begin
+  if (
+    select count(*) filter (where attname in ('org_id', 'subject_type', 'text')) = 3
+       and count(*) filter (where attname = 'memory_type') = 0
+    from pg_catalog.pg_attribute
+    where attrelid = to_regclass('public.agent_memories') and attnum > 0 and not attisdropped
+  ) then
+    raise exception using errcode = 'RL501',
+      message = 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
+        'and no memory_type.',
+      hint = 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not create. '
+        'Push to another project, or move that table into a schema of its own first.';
+  end if;
+end
+$other_product$;
+
+-- The tables that the ledger stands on, and pgvector, whose type its functions take.
+do $missing$
+declare
+  v_missing text;
+  v_schema text;
+begin
+  select string_agg('public.' || wanted, ', ' order by position) into v_missing
+  from unnest(array['thoughts', 'agent_memories', 'agent_memory_relations', 'agent_memory_review_actions',
+                    'agent_memory_recall_traces', 'agent_memory_recall_items', 'agent_memory_audit_events'])
+    with ordinality as t (wanted, position)
+  where not exists (
+    select from pg_catalog.pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relname = wanted and c.relkind in ('r', 'p'));
+  if v_missing is not null then
+    raise exception using errcode = 'RL501',
+      message = format('The ledger stands on the tables of an Open Brain install, and some are missing: %s.', v_missing),
+      hint = 'Run `ranked-ledger init --with-open-brain`, which adds the migration that creates what is absent, '
+        'then push again.';
+  end if;
+
+  select n.nspname into v_schema
+  from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+  where e.extname = 'vector';
+  if v_schema is null or v_schema not in ('public', 'extensions') then
+    raise exception using errcode = 'RL501',
+      message = case when v_schema is null then 'The extension pgvector is not enabled in this database.'
+        else format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema) end,
+      hint = case when v_schema is null
+        then 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.'
+        else 'Move it with `alter extension vector set schema extensions`, then push again.' end;
+  end if;
+end
+$missing$;
+
+do $host_columns$
+declare
+  v_wrong text;
+begin
+  select string_agg(format('%s.%s (%s)', w.relation, w.col, w.kind), ', ' order by w.relation, w.col) into v_wrong
+  from (values
+    -- contract columns: begin
+    ('thoughts', 'id uuid, content text, embedding vector, metadata jsonb, created_at timestamptz, updated_at timestamptz'),
+    ('agent_memories', 'id uuid, thought_id uuid, workspace_id text, project_id text, task_id text, flow_id text, '
+      'visibility text, memory_type text, summary text, content text, lifecycle_status text, provenance_status text, '
+      'confidence numeric, created_by text, requires_user_confirmation bool, review_status text, metadata jsonb, '
+      'created_at timestamptz, updated_at timestamptz'),
+    ('agent_memory_relations', 'id uuid, from_memory_id uuid, to_memory_id uuid, relation text, metadata jsonb'),
+    ('agent_memory_review_actions', 'id uuid, memory_id uuid, action text, actor_id any, actor_label text, notes text, '
+      'before jsonb, after jsonb, created_at timestamptz'),
+    ('agent_memory_recall_traces', 'id uuid, request_id uuid, workspace_id text, project_id text, task_id text, '
+      'flow_id text, query text, schema_version any, request_payload jsonb, response_policy jsonb, created_at timestamptz'),
+    ('agent_memory_recall_items', 'id uuid, trace_id uuid, memory_id uuid, rank any, similarity numeric, '
+      'ranking_score numeric, returned bool, used bool, ignored_reason text, use_policy_snapshot jsonb, '
+      'created_at timestamptz'),
+    ('agent_memory_audit_events', 'id uuid, event_type text, workspace_id text, project_id text, memory_id uuid, '
+      'trace_id uuid, actor_kind text, actor_label text, payload jsonb, created_at timestamptz')
+    -- contract columns: end
+  ) as wanted (relation, cols)
+  join pg_catalog.pg_class c on c.relname = wanted.relation and c.relnamespace = 'public'::regnamespace
+  cross join lateral (
+    select wanted.relation, split_part(entry, ' ', 1) as col, split_part(entry, ' ', 2) as kind
+    from unnest(string_to_array(wanted.cols, ', ')) as entry
+  ) as w
+  left join pg_catalog.pg_attribute a
+    on a.attrelid = c.oid and a.attname = w.col and a.attnum > 0 and not a.attisdropped
+  left join pg_catalog.pg_type t on t.oid = a.atttypid
+  where a.attname is null or not (
+    w.kind = 'any' or t.typname = w.kind or (w.kind = 'text' and t.typname in ('varchar', 'citext'))
+    or (w.kind = 'numeric' and t.typname in ('float4', 'float8')) or (w.kind = 'timestamptz' and t.typname = 'timestamp'));
+  if v_wrong is not null then
+    raise exception using errcode = 'RL501',
+      message = format('Tables of an Open Brain install are here, but without columns that the ledger needs: %s.', v_wrong),
+      hint = 'Ranked Ledger never changes a table that it did not create. Bring the install up to date with its own '
+        'migrations, then push again.';
+  end if;
+end
+$host_columns$;
+
+-- Enrolment is a trigger on agent_memories, and only its owner may replace a trigger later.
+do $owner$
+declare
+  v_owner text;
+begin
+  select pg_get_userbyid(c.relowner) into v_owner
+  from pg_catalog.pg_class c
+  where c.oid = 'public.agent_memories'::regclass and not pg_has_role(current_user, c.relowner, 'USAGE');
+  if v_owner is not null then
+    raise exception using errcode = 'RL501',
+      message = format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
+        v_owner, current_user),
+      hint = format('Push as %I, or as a role that is a member of it.', v_owner);
+  end if;
+end
+$owner$;
+
+-- ranking/010_schema.sql --------------------------------------------------------------------------------------------
+
+-- The internals of Ranked Ledger. PostgREST does not expose this schema; the RPCs in public are the only way in.
+create schema if not exists ranked_ledger;
+
+comment on schema ranked_ledger is
+  'Internals of Ranked Ledger: the ranking formula, streams, settlement of steps, idempotency keys. Not exposed by PostgREST.';
+
+revoke all on schema ranked_ledger from public, anon, authenticated;
+grant usage on schema ranked_ledger to service_role;
+
+-- ranking/020_score.sql ---------------------------------------------------------------------------------------------
+
+-- The ranking formula. Each function is a `return <expression>`: parsed when it is created, inlined into the query that
+-- calls it, without a clock and without a table. Nobody else computes a score.
+
+create or replace function ranked_ledger.clamp(p_value float8)
+returns float8 language sql immutable parallel safe
+return case when p_value is null or p_value = 'NaN'::float8 then 0::float8
+            when p_value < 0 then 0::float8
+            when p_value > 1 then 1::float8
+            else p_value end;
+
+comment on function ranked_ledger.clamp(float8) is
+  'A component of the score: in [0,1]. Null and NaN are 0, since greatest(0, least(1, NaN)) would be 1 and a zero vector would win.';
+
+create or replace function ranked_ledger.saturate(p_rank float8)
+returns float8 language sql immutable parallel safe
+return (10 * p_rank) / (1 + 10 * p_rank);
+
+comment on function ranked_ledger.saturate(float8) is
+  'Text relevance from ts_rank_cd: x/(1+x), x = 10 * rank. It saturates and never clips, so that more matches always count for more.';
+
+create or replace function ranked_ledger.recency(p_distance float8, p_half_life float8)
+returns float8 language sql immutable parallel safe
+return case when p_distance / p_half_life > 700 then 0::float8
+            else exp(- greatest(p_distance, 0) / p_half_life) end;
+
+comment on function ranked_ledger.recency(float8, float8) is
+  'exp(-d/h): 0.37 at a distance of one half-life (the published name). Cut off before exp raises on underflow (22003).';
+
+create or replace function ranked_ledger.dependency(p_live_dependents float8, p_saturation float8)
+returns float8 language sql immutable parallel safe
+return least(1::float8, p_live_dependents / p_saturation);
+
+comment on function ranked_ledger.dependency(float8, float8) is
+  'min(1, live decisions that depend on it / saturation).';
+
+create or replace function ranked_ledger.score(
+  p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
+  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean)
+returns float8 language sql immutable parallel safe
+return p_w_similarity * ranked_ledger.clamp(p_relevance)
+     + p_w_importance * ranked_ledger.clamp(p_importance)
+     + p_w_recency * ranked_ledger.clamp(p_recency)
+     + p_w_dependency * ranked_ledger.clamp(p_dependency)
+     - case when p_active then 0::float8 else 0.30::float8 end;
+
+comment on function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean) is
+$$score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
+
+A sum and not a product: an important old decision that matches in other words keeps its place.
+The text query is a disjunction of lexemes: requiring all words matched nothing on real questions (MRR 0.05 against 0.50).
+The text rank saturates, x/(1+x), instead of clipping at 1: clipped, every record with ten matches ties.
+Components are clamped before they are weighted: one bad value cannot outweigh the others.
+The dependency normaliser is frozen (3) and not the maximum of the result: a score never depends on the other rows.
+The half-life of 30 steps fits a working session: what was decided 80 steps ago keeps 7 percent of its recency.
+The score lies in [-0.30, sum of the weights].$$;
+
+-- ranking/030_text.sql ----------------------------------------------------------------------------------------------
+
+-- Text: tokens and the disjunctive query.
+
+create or replace function ranked_ledger.tokens(p_text text)
+returns int language sql immutable parallel safe
+return ceil(char_length(coalesce(p_text, '')) / 4.0)::int;
+
+comment on function ranked_ledger.tokens(text) is
+  'The size of a text in tokens: ceil(characters / 4). The one estimate that every budget uses.';
+
+-- The lexemes are quoted by hand: quote_literal writes E'' strings for backslashes, which a tsquery does not read.
+create or replace function ranked_ledger.any_word_query(p_config regconfig, p_text text)
+returns tsquery language sql immutable parallel safe
+return (
+  select string_agg('''' || replace(replace(t.lexeme, '\', '\\'), '''', '''''') || '''', ' | ' order by t.lexeme)::tsquery
+  from unnest(to_tsvector(p_config, p_text)) as t);
+
+comment on function ranked_ledger.any_word_query(regconfig, text) is
+  'A tsquery that any lexeme of the text satisfies. Null where the text has no lexeme (empty, stop words only).';
+
+do $do$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'ranked_ledger'::regnamespace
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'tokens', 'any_word_query')
+  loop
+    execute format('revoke execute on function %s from public, anon, authenticated', v_function);
+    execute format('grant execute on function %s to service_role', v_function);
+  end loop;
+end
+$do$;
+
+-- decision_ledger/010_workspace_settings.sql ------------------------------------------------------------------------
+
+create table if not exists ranked_ledger.workspace_settings (
+  workspace_id text primary key,
+  text_config  regconfig not null default 'pg_catalog.english'
+);
+
+alter table ranked_ledger.workspace_settings enable row level security;
+
+comment on table ranked_ledger.workspace_settings is
+  'What a workspace chose: the text search configuration of its decisions. No row: English.';
+
+create or replace function ranked_ledger.text_config(p_workspace_id text)
+returns regconfig language sql stable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((select s.text_config from ranked_ledger.workspace_settings s where s.workspace_id = p_workspace_id),
+                  'pg_catalog.english'::regconfig)
+$$;
+
+comment on function ranked_ledger.text_config(text) is
+  'The text search configuration of a workspace, english where none was chosen.';
+
+-- decision_ledger/020_stream_id.sql ---------------------------------------------------------------------------------
+
+-- The identity of a stream. A key of fixed width, so that a task id of any length (a B-tree entry ends at 2,704 bytes)
+-- and a null project or task are as good as any other. md5 is enough: what shares an id shares a numbering, never rights.
+create or replace function ranked_ledger.stream_id(p_workspace_id text, p_project_id text, p_task_id text)
+returns uuid language sql immutable parallel safe
+return md5(char_length(p_workspace_id) || ':' || p_workspace_id
+           || coalesce('p' || char_length(p_project_id) || ':' || p_project_id, '-')
+           || coalesce('t' || char_length(p_task_id) || ':' || p_task_id, '-'))::uuid;
+
+comment on function ranked_ledger.stream_id(text, text, text) is
+  'The stream of a decision: one value for each (workspace, project, task), null project and task being values of their own.';
+
+-- The greatest step that is given or assigned. Greater ones in an upgraded ledger are kept and ignored for "newest".
+create or replace function ranked_ledger.max_step()
+returns int language sql immutable parallel safe
+return 1000000000;
+
+comment on function ranked_ledger.max_step() is 'The greatest step of a stream: 1,000,000,000.';
+
+-- decision_ledger/030_agent_decision_ledger.sql ---------------------------------------------------------------------
+
+-- One row a decision, beside the host's agent_memories. Names and columns of the published proposal first: where its
+-- table is installed already, it becomes ours by the guarded additions below and keeps its rows.
+create table if not exists public.agent_decision_ledger (
+  id               uuid primary key default gen_random_uuid(),
+  memory_id        uuid not null unique references public.agent_memories (id) on delete cascade,
+  workspace_id     text not null,
+  project_id       text,
+  task_id          text,
+  flow_id          text,
+  step_index       int not null constraint agent_decision_ledger_step_is_not_negative check (step_index >= 0),
+  rationale        text,
+  importance       numeric(3, 2) not null default 0.50
+                   constraint agent_decision_ledger_importance_in_unit_range check (importance between 0 and 1),
+  pinned           boolean not null default false,
+  recall_count     int not null default 0,
+  used_count       int not null default 0,
+  last_recalled_at timestamptz,
+  metadata         jsonb not null default '{}',
+  created_at       timestamptz not null default now(),
+  updated_at       timestamptz not null default now()
+);
+
+alter table public.agent_decision_ledger enable row level security;
+
+alter table public.agent_decision_ledger
+  add column if not exists stream_id uuid not null
+    generated always as (ranked_ledger.stream_id(workspace_id, project_id, task_id)) stored,
+  add column if not exists alternatives jsonb not null default '[]',
+  add column if not exists embedding_model text,
+  add column if not exists set_aside_at timestamptz,
+  add column if not exists search_lexemes tsvector;
+
+do $do$
+begin
+  if not exists (select from pg_constraint
+                 where conrelid = 'public.agent_decision_ledger'::regclass
+                   and conname = 'agent_decision_ledger_alternatives_are_few_texts') then
+    alter table public.agent_decision_ledger add constraint agent_decision_ledger_alternatives_are_few_texts check (
+      case when jsonb_typeof(alternatives) = 'array'
+           then jsonb_array_length(alternatives) <= 20
+                and not jsonb_path_exists(alternatives, '$[*] ? (@.type() != "string")')
+           else false end);
+  end if;
+end
+$do$;
+
+-- "newest step of the stream", the timeline of a task
+create index if not exists agent_decision_ledger_stream_step_idx
+  on public.agent_decision_ledger (stream_id, step_index desc);
+create index if not exists agent_decision_ledger_workspace_step_idx
+  on public.agent_decision_ledger (workspace_id, step_index desc, memory_id);
+create index if not exists agent_decision_ledger_lexemes_idx
+  on public.agent_decision_ledger using gin (search_lexemes);
+
+comment on table public.agent_decision_ledger is
+  'Ranked Ledger: where in the work a decision stands (step in its stream), how much it matters, why. One row a memory of type decision; its lifecycle in force is agent_memories.lifecycle_status.';
+comment on column public.agent_decision_ledger.step_index is
+  'Position in the stream (workspace, project, task). Final at commit; provisional while ranked_ledger.pending_steps names the row.';
+comment on column public.agent_decision_ledger.alternatives is 'What was rejected: a jsonb array of at most 20 texts.';
+comment on column public.agent_decision_ledger.set_aside_at is 'When the memory was retyped away from decision; null: in force.';
+comment on column public.agent_decision_ledger.search_lexemes is
+  'Lexemes of content and rationale in the workspace''s text search configuration, kept by triggers.';
+comment on column public.agent_decision_ledger.embedding_model is 'The model of the thought''s vector; null: unknown, as the host filled it.';
+comment on column public.agent_decision_ledger.metadata is
+  'Notes of the ledger: step_given and step_reason where a given step could not be used, moves between streams.';
+
+-- decision_ledger/040_agent_decision_edges.sql ----------------------------------------------------------------------
+
+create table if not exists public.agent_decision_edges (
+  id             uuid primary key default gen_random_uuid(),
+  from_memory_id uuid not null references public.agent_memories (id) on delete cascade,
+  to_memory_id   uuid not null references public.agent_memories (id) on delete cascade,
+  relation       text not null
+                 constraint agent_decision_edges_relation_is_known check (relation in ('depends_on', 'informs', 'blocks')),
+  metadata       jsonb not null default '{}',
+  created_at     timestamptz not null default now(),
+  unique (from_memory_id, to_memory_id, relation),
+  constraint agent_decision_edges_ends_differ check (from_memory_id <> to_memory_id)
+);
+
+alter table public.agent_decision_edges enable row level security;
+
+create index if not exists agent_decision_edges_to_idx on public.agent_decision_edges (to_memory_id, relation);
+
+comment on table public.agent_decision_edges is
+  'Ranked Ledger: what rests on what. "from depends_on to": the from decision needs the to decision. Both ends are of one workspace, depends_on has no cycle.';
+
+-- decision_ledger/050_streams.sql -----------------------------------------------------------------------------------
+
+create table if not exists ranked_ledger.streams (
+  stream_id    uuid primary key,
+  workspace_id text not null,
+  project_id   text,
+  task_id      text,
+  newest_step  int not null default -1,
+  constraint streams_id_is_of_its_scope check (stream_id = ranked_ledger.stream_id(workspace_id, project_id, task_id))
+);
+
+alter table ranked_ledger.streams enable row level security;
+
+create index if not exists streams_workspace_idx on ranked_ledger.streams (workspace_id);
+
+comment on table ranked_ledger.streams is
+  'One row a stream: the lock under which its steps are settled, and its newest settled step (derived: the greatest step of its settled rows up to 1,000,000,000; -1 where there is none).';
+
+-- decision_ledger/060_pending_steps.sql -----------------------------------------------------------------------------
+
+-- The mark "not settled yet". A narrow table beside the ledger instead of a column in it: where nobody else wrote to the
+-- stream the provisional step is the final one, and then the wide ledger row is written once.
+create table if not exists ranked_ledger.pending_steps (
+  id            bigint primary key generated always as identity,
+  stream_id     uuid not null,
+  memory_id     uuid,
+  step_is_given boolean not null default false,
+  txid          xid8 not null default pg_current_xact_id(),
+  created_at    timestamptz not null default now()
+);
+
+alter table ranked_ledger.pending_steps enable row level security;
+
+create index if not exists pending_steps_stream_idx on ranked_ledger.pending_steps (stream_id);
+create index if not exists pending_steps_memory_idx on ranked_ledger.pending_steps (memory_id);
+create index if not exists pending_steps_txid_idx on ranked_ledger.pending_steps (txid);
+
+comment on table ranked_ledger.pending_steps is
+  'Rows whose step is provisional, in the order of their writes, until the settlement at commit (or, after a transaction under an old snapshot, the next settlement of the stream). Without a memory: the stream lost a row, its newest step is to be found again.';
+
+-- decision_ledger/070_enrolment_failures.sql ------------------------------------------------------------------------
+
+create table if not exists ranked_ledger.enrolment_failures (
+  id           bigint primary key generated always as identity,
+  memory_id    uuid,
+  workspace_id text,
+  operation    text not null,
+  reason       text not null,
+  failed_with  text not null,
+  failed_at    timestamptz not null default now()
+);
+
+alter table ranked_ledger.enrolment_failures enable row level security;
+
+create index if not exists enrolment_failures_memory_idx on ranked_ledger.enrolment_failures (memory_id);
+
+comment on table ranked_ledger.enrolment_failures is
+  'What our triggers could not do while the host''s write went through: the reason and the SQLSTATE. enroll_missing_decisions mends and clears them.';
+
+-- decision_ledger/080_idempotency_keys.sql --------------------------------------------------------------------------
+
+create table if not exists ranked_ledger.idempotency_keys (
+  workspace_id text not null,
+  operation    text not null,
+  key          text not null,
+  digest       bytea not null,
+  memory_ids   uuid[] not null default '{}',
+  created_at   timestamptz not null default now(),
+  primary key (workspace_id, operation, key)
+);
+
+alter table ranked_ledger.idempotency_keys enable row level security;
+
+create index if not exists idempotency_keys_created_at_idx on ranked_ledger.idempotency_keys (created_at);
+
+comment on table ranked_ledger.idempotency_keys is
+  'Which request a key stood for (a digest, none of its words) and the decisions that it wrote. By workspace and operation: the host''s own idempotency_key is unique over all workspaces, so our writes leave it null.';
+
+-- decision_ledger/090_decision_history.sql --------------------------------------------------------------------------
+
+create table if not exists ranked_ledger.lifecycle_transitions (
+  id               bigint primary key generated always as identity,
+  memory_id        uuid not null references public.agent_memories (id) on delete cascade,
+  lifecycle_before text not null,
+  lifecycle_status text not null,
+  stream_step      int,
+  reason           text,
+  actor            text,
+  changed_at       timestamptz not null default now()
+);
+
+alter table ranked_ledger.lifecycle_transitions enable row level security;
+
+create index if not exists lifecycle_transitions_memory_idx on ranked_ledger.lifecycle_transitions (memory_id, id);
+
+comment on table ranked_ledger.lifecycle_transitions is
+  'Each change of a decision''s lifecycle: from, to, the newest step of its stream then, the time. Derived; agent_memories.lifecycle_status is in force.';
+
+create table if not exists ranked_ledger.lost_grounds (
+  memory_id      uuid not null references public.agent_memories (id) on delete cascade,
+  lost_memory_id uuid not null,
+  relation       text not null,
+  lost_at        timestamptz not null default now(),
+  primary key (memory_id, lost_memory_id, relation)
+);
+
+alter table ranked_ledger.lost_grounds enable row level security;
+
+comment on table ranked_ledger.lost_grounds is
+  'Decisions that rested on one that is gone: ids and time only.';
+
+create table if not exists ranked_ledger.forgotten_decisions (
+  memory_id       uuid primary key,
+  workspace_id    text not null,
+  thought_deleted boolean not null,
+  dependents      uuid[] not null default '{}',
+  forgotten_at    timestamptz not null default now()
+);
+
+alter table ranked_ledger.forgotten_decisions enable row level security;
+
+comment on table ranked_ledger.forgotten_decisions is
+  'Ids of forgotten decisions, none of their words: a repeat answers the same, a key that wrote one answers "gone".';
+
+-- decision_ledger/100_decision_lexemes.sql --------------------------------------------------------------------------
+
+-- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
+-- found by the first half of its words is better than a write that fails.
+create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
+returns tsvector language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
+as $$
+declare
+  v_text text := coalesce(p_content, '') || ' ' || coalesce(p_rationale, '');
+begin
+  -- below this size no text can reach the limit, so the common case pays for no subtransaction
+  if octet_length(v_text) <= 100000 then
+    return to_tsvector(p_config, v_text);
+  end if;
+  loop
+    begin
+      return to_tsvector(p_config, v_text);
+    exception when program_limit_exceeded then
+      v_text := left(v_text, char_length(v_text) / 2);
+    end;
+  end loop;
+end
+$$;
+
+comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
+  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits.';
+
+-- Rows that reach the ledger without their lexemes, and rationales that change.
+create or replace function ranked_ledger.fill_search_lexemes()
+returns trigger language plpgsql security definer -- a writer of the ledger may have no right on agent_memories
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  new.search_lexemes := ranked_ledger.decision_lexemes(
+    ranked_ledger.text_config(new.workspace_id),
+    (select m.content from public.agent_memories m where m.id = new.memory_id),
+    new.rationale);
+  return new;
+end
+$$;
+
+comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content and rationale.';
+
+create or replace trigger agent_decision_ledger_fill_lexemes_insert
+  before insert on public.agent_decision_ledger
+  for each row when (new.search_lexemes is null)
+  execute function ranked_ledger.fill_search_lexemes();
+
+create or replace trigger agent_decision_ledger_fill_lexemes_update
+  before update on public.agent_decision_ledger
+  for each row when (new.rationale is distinct from old.rationale)
+  execute function ranked_ledger.fill_search_lexemes();
+
+-- decision_ledger/110_settle_steps.sql ------------------------------------------------------------------------------
+
+-- The life of a step. At insert a row gets a provisional step, the newest that its transaction sees + 1, and a row in
+-- pending_steps; nothing is locked, so a host transaction that stays open blocks nobody. At commit a deferred trigger
+-- settles every stream that the transaction wrote to, once and in sorted order (in the order of events 21 of 40 transactions
+-- met a deadlock): it locks the stream, numbers its pending rows behind the newest settled step, and lifts the mark.
+
+create or replace function ranked_ledger.newest_settled_step(p_stream_id uuid)
+returns int language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((
+    select l.step_index from public.agent_decision_ledger l
+    where l.stream_id = p_stream_id and l.step_index <= ranked_ledger.max_step()
+      and not exists (select from ranked_ledger.pending_steps p where p.memory_id = l.memory_id)
+    order by l.step_index desc limit 1), -1)
+$$;
+
+comment on function ranked_ledger.newest_settled_step(uuid) is
+  'What streams.newest_step has to equal, from the rows themselves.';
+
+create or replace function ranked_ledger.settle_stream(p_stream_id uuid)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_newest  int;
+  v_settled int;
+begin
+  -- lock: `for no key update`, since `for update` collides with foreign-key checks
+  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
+  select l.stream_id, l.workspace_id, l.project_id, l.task_id, ranked_ledger.newest_settled_step(p_stream_id)
+  from public.agent_decision_ledger l where l.stream_id = p_stream_id limit 1
+  on conflict (stream_id) do nothing;
+
+  select s.newest_step into v_newest from ranked_ledger.streams s where s.stream_id = p_stream_id for no key update;
+
+  if exists (select from ranked_ledger.pending_steps p where p.stream_id = p_stream_id and p.memory_id is null) then
+    v_newest := ranked_ledger.newest_settled_step(p_stream_id);
+  end if;
+
+  -- number: in the order of the writes, each assigned step is one more than the greatest before it, given ones included
+  with pending as (
+    select p.id, p.memory_id, p.step_is_given, l.step_index,
+           count(*) filter (where not p.step_is_given) over (order by p.id) as assigned
+    from ranked_ledger.pending_steps p
+    join public.agent_decision_ledger l on l.memory_id = p.memory_id and l.stream_id = p.stream_id
+    where p.stream_id = p_stream_id),
+  placed as (
+    select p.memory_id, p.step_is_given, p.step_index,
+           least(ranked_ledger.max_step(), p.assigned + greatest(v_newest, max(
+             case when p.step_is_given and p.step_index <= ranked_ledger.max_step()
+                  then p.step_index - p.assigned end) over (order by p.id))) as final_step
+    from pending p),
+  moved as (
+    update public.agent_decision_ledger l set step_index = p.final_step
+    from placed p
+    where l.memory_id = p.memory_id and not p.step_is_given and l.step_index <> p.final_step)
+  select count(*), greatest(v_newest, max(
+           case when p.step_is_given then case when p.step_index <= ranked_ledger.max_step() then p.step_index end
+                else p.final_step end))
+  into v_settled, v_newest
+  from placed p;
+
+  delete from ranked_ledger.pending_steps p where p.stream_id = p_stream_id;
+  update ranked_ledger.streams s set newest_step = v_newest
+  where s.stream_id = p_stream_id and s.newest_step <> v_newest;
+  return v_settled;
+end
+$$;
+
+comment on function ranked_ledger.settle_stream(uuid) is
+  'Settles the pending rows of a stream that this transaction sees, under the stream''s lock. Returns how many.';
+
+create or replace function ranked_ledger.settle_steps()
+returns trigger language plpgsql security definer -- runs at the commit of writers with no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_stream_id uuid;
+begin
+  -- one deferred event a row, one settlement a transaction
+  if current_setting('ranked_ledger.unsettled', true) is distinct from '1' then
+    return null;
+  end if;
+  perform set_config('ranked_ledger.unsettled', '', true);
+  -- a serializable writer would conflict with every other writer of its streams
+  if current_setting('transaction_isolation') = 'serializable' then
+    return null;
+  end if;
+  begin
+    for v_stream_id in
+      select distinct p.stream_id from ranked_ledger.pending_steps p
+      where p.txid = pg_current_xact_id() order by p.stream_id
+    loop
+      perform ranked_ledger.settle_stream(v_stream_id);
+    end loop;
+  exception when others then
+    -- a snapshot older than another writer's settlement (40001), a deadlock: the rows stay marked for the next settlement
+    null;
+  end;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.settle_steps() is
+  'The settlement at commit. Whatever goes wrong, the host''s commit goes through and the rows stay marked.';
+
+-- a constraint trigger has no `create or replace`
+drop trigger if exists settle_steps_at_commit on ranked_ledger.pending_steps;
+create constraint trigger settle_steps_at_commit
+  after insert on ranked_ledger.pending_steps
+  deferrable initially deferred
+  for each row execute function ranked_ledger.settle_steps();
+
+create or replace function ranked_ledger.note_lost_rows()
+returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform set_config('ranked_ledger.unsettled', '1', true);
+  insert into ranked_ledger.pending_steps (stream_id)
+  select distinct d.stream_id from deleted_rows d order by d.stream_id;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.note_lost_rows() is 'A stream that loses a row finds its newest step again at commit.';
+
+create or replace trigger agent_decision_ledger_note_lost_rows
+  after delete on public.agent_decision_ledger
+  referencing old table as deleted_rows
+  for each statement execute function ranked_ledger.note_lost_rows();
+
+-- decision_ledger/120_enroll_memories.sql ---------------------------------------------------------------------------
+
+-- What a memory's metadata says of the decision. Never raises: what cannot be used is noted with its reason.
+create or replace function ranked_ledger.enrolment_facts(
+  p_metadata jsonb, p_confidence numeric,
+  out step_index int, out step_note jsonb, out rationale text, out importance numeric, out alternatives jsonb)
+language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_own        jsonb := p_metadata -> 'agent_memory';
+  v_step       jsonb := coalesce(v_own -> 'step_index', p_metadata -> 'step_index');
+  v_importance jsonb := coalesce(v_own -> 'importance', p_metadata -> 'importance');
+  v_others     jsonb := coalesce(v_own -> 'alternatives', p_metadata -> 'alternatives');
+  v_number     numeric;
+begin
+  v_number := case when jsonb_typeof(v_step) = 'number' then (v_step #>> '{}')::numeric
+                   when v_step #>> '{}' ~ '^[0-9]{1,10}$' then (v_step #>> '{}')::numeric end;
+  if v_number between 0 and ranked_ledger.max_step() and v_number = trunc(v_number) then
+    step_index := v_number::int;
+  elsif v_step is not null then
+    step_note := jsonb_build_object(
+      'step_given', case when octet_length(v_step::text) <= 1000 then v_step else to_jsonb(left(v_step::text, 250)) end,
+      'step_reason', 'not a whole number from 0 to 1000000000');
+  end if;
+
+  rationale := coalesce(v_own ->> 'rationale', p_metadata ->> 'rationale');
+
+  v_number := case when jsonb_typeof(v_importance) = 'number' then (v_importance #>> '{}')::numeric end;
+  importance := case when v_number between 0 and 1 then v_number
+                     else least(1, greatest(0, coalesce(p_confidence, 0.50))) end;
+
+  select coalesce(jsonb_agg(a.value order by a.ordinality), '[]') into alternatives
+  from (select e.value, e.ordinality
+        from jsonb_array_elements(case when jsonb_typeof(v_others) = 'array' then v_others else '[]' end)
+             with ordinality as e
+        where jsonb_typeof(e.value) = 'string'
+        order by e.ordinality limit 20) as a;
+end
+$$;
+
+comment on function ranked_ledger.enrolment_facts(jsonb, numeric) is
+  'Step, rationale, importance and alternatives of a memory: from metadata.agent_memory, else metadata; importance else from confidence. A step that is no whole number from 0 to 1,000,000,000 is null, with a note.';
+
+-- The step that the next row of a stream would get, as far as this transaction sees. Reads nothing under SERIALIZABLE:
+-- each reader of a stream's end conflicts with each writer of it, and one of the host's transactions would be refused.
+create or replace function ranked_ledger.next_provisional_step(p_stream_id uuid)
+returns int language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') = 'serializable' then
+    return 0;
+  end if;
+  return coalesce((
+    select l.step_index + 1 from public.agent_decision_ledger l
+    where l.stream_id = p_stream_id and l.step_index <= ranked_ledger.max_step()
+    order by l.step_index desc limit 1), 0);
+end
+$$;
+
+comment on function ranked_ledger.next_provisional_step(uuid) is 'Newest step of the stream + 1, before settlement.';
+
+create or replace function ranked_ledger.enroll_memories(p_memories public.agent_memories[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_enrolled int;
+begin
+  with facts as materialized (
+    select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.content, m.ordinality, f.*,
+           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id
+    from unnest(p_memories) with ordinality as m
+    cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence) as f
+    where m.memory_type = 'decision'),
+  bases as materialized (
+    select s.stream_id, ranked_ledger.next_provisional_step(s.stream_id) - 1 as newest
+    from (select distinct f.stream_id from facts f) as s),
+  counted as (
+    select f.*, b.newest,
+           count(*) filter (where f.step_index is null) over (partition by f.stream_id order by f.ordinality) as assigned
+    from facts f join bases b on b.stream_id = f.stream_id),
+  placed as (
+    select c.*, least(ranked_ledger.max_step(), c.assigned + greatest(c.newest, max(c.step_index - c.assigned)
+                        over (partition by c.stream_id order by c.ordinality))) as provisional_step
+    from counted c),
+  enrolled as (
+    insert into public.agent_decision_ledger as l (
+      memory_id, workspace_id, project_id, task_id, flow_id, step_index, rationale, importance, alternatives, metadata,
+      search_lexemes)
+    select p.id, p.workspace_id, p.project_id, p.task_id, p.flow_id, coalesce(p.step_index, p.provisional_step),
+           p.rationale, p.importance, p.alternatives, coalesce(p.step_note, '{}'),
+           ranked_ledger.decision_lexemes(ranked_ledger.text_config(p.workspace_id), p.content, p.rationale)
+    from placed p order by p.ordinality
+    on conflict (memory_id) do nothing
+    returning l.memory_id),
+  marked as (
+    insert into ranked_ledger.pending_steps (stream_id, memory_id, step_is_given)
+    select p.stream_id, p.id, p.step_index is not null
+    from placed p join enrolled e on e.memory_id = p.id order by p.ordinality)
+  select count(*) into v_enrolled from enrolled;
+
+  if v_enrolled > 0 then
+    perform set_config('ranked_ledger.unsettled', '1', true);
+  end if;
+  return v_enrolled;
+end
+$$;
+
+comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
+  'Writes the ledger rows of memories of type decision that have none, in the order given, with provisional steps. Returns how many.';
+
+create or replace function ranked_ledger.note_failure(
+  p_memory_id uuid, p_workspace_id text, p_operation text, p_reason text, p_sqlstate text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  insert into ranked_ledger.enrolment_failures (memory_id, workspace_id, operation, reason, failed_with)
+  values (p_memory_id, p_workspace_id, p_operation, left(p_reason, 1000), p_sqlstate);
+exception when others then
+  raise warning 'Ranked Ledger: % of memory % failed and could not be noted: %', p_operation, p_memory_id, p_reason;
+end
+$$;
+
+comment on function ranked_ledger.note_failure(uuid, text, text, text, text) is
+  'Keeps what a trigger could not do. Never raises: the host''s write goes first.';
+
+create or replace function ranked_ledger.enroll_or_note(p_memories public.agent_memories[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory   public.agent_memories;
+  v_enrolled int := 0;
+begin
+  begin
+    return ranked_ledger.enroll_memories(p_memories);
+  exception when others then
+    null; -- one bad row must not cost the others their place: now one by one
+  end;
+  foreach v_memory in array p_memories loop
+    begin
+      v_enrolled := v_enrolled + ranked_ledger.enroll_memories(array[v_memory]);
+    exception when others then
+      perform ranked_ledger.note_failure(v_memory.id, v_memory.workspace_id, 'enrol', sqlerrm, sqlstate);
+    end;
+  end loop;
+  return v_enrolled;
+end
+$$;
+
+comment on function ranked_ledger.enroll_or_note(public.agent_memories[]) is
+  'enroll_memories; what cannot be enrolled is kept in enrolment_failures.';
+
+create or replace function ranked_ledger.enroll_inserted_memories()
+returns trigger language plpgsql security definer -- the writer may have no right on our tables: 42501 would lose its write
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_chunk public.agent_memories[];
+begin
+  for v_chunk in -- bounds the memory of a COPY of large texts
+    select array_agg(c.memory order by c.position)
+    from (select n as memory, row_number() over () as position from inserted_memories n
+          where n.memory_type = 'decision') as c
+    group by (c.position - 1) / 500 order by (c.position - 1) / 500
+  loop
+    perform ranked_ledger.enroll_or_note(v_chunk);
+  end loop;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: decisions were not enrolled (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.enroll_inserted_memories() is
+  'Enrols the decisions of a statement. The memory is written whatever happens here.';
+
+-- The published proposal has a row trigger of this name (a transition table needs a statement trigger) over a function of
+-- its own, which nothing calls any more.
+do $do$
+declare
+  v_old regprocedure;
+begin
+  select t.tgfoid::regprocedure into v_old from pg_trigger t
+  where t.tgrelid = 'public.agent_memories'::regclass and t.tgname = 'trg_agent_decision_ledger_enroll';
+  drop trigger if exists trg_agent_decision_ledger_enroll on public.agent_memories;
+  if v_old is not null and v_old <> 'ranked_ledger.enroll_inserted_memories()'::regprocedure
+     and not exists (select from pg_trigger t where t.tgfoid = v_old) then
+    execute format('drop function %s', v_old);
+  end if;
+end
+$do$;
+
+create trigger trg_agent_decision_ledger_enroll
+  after insert on public.agent_memories
+  referencing new table as inserted_memories
+  for each statement execute function ranked_ledger.enroll_inserted_memories();
+
+-- decision_ledger/130_follow_memory.sql -----------------------------------------------------------------------------
+
+-- A decision whose memory changes: retyped, moved, edited, its lifecycle changed.
+
+create or replace function ranked_ledger.move_decision(p_memory public.agent_memories)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_old public.agent_decision_ledger;
+  v_new uuid := ranked_ledger.stream_id(p_memory.workspace_id, p_memory.project_id, p_memory.task_id);
+begin
+  select * into v_old from public.agent_decision_ledger l where l.memory_id = p_memory.id for no key update;
+  if not found or v_old.stream_id = v_new then
+    return;
+  end if;
+
+  update public.agent_decision_ledger l
+  set workspace_id = p_memory.workspace_id, project_id = p_memory.project_id, task_id = p_memory.task_id,
+      step_index = least(ranked_ledger.max_step(), ranked_ledger.next_provisional_step(v_new)),
+      metadata = l.metadata || jsonb_build_object('moves', coalesce(l.metadata -> 'moves', '[]') || jsonb_build_array(
+        jsonb_build_object('workspace_id', v_old.workspace_id, 'project_id', v_old.project_id, 'task_id', v_old.task_id,
+                           'step_index', v_old.step_index, 'at', now()))),
+      search_lexemes = ranked_ledger.decision_lexemes(
+        ranked_ledger.text_config(p_memory.workspace_id), p_memory.content, l.rationale),
+      updated_at = now()
+  where l.memory_id = p_memory.id;
+
+  delete from ranked_ledger.pending_steps p where p.memory_id = p_memory.id;
+  insert into ranked_ledger.pending_steps (stream_id, memory_id) values (v_old.stream_id, null), (v_new, p_memory.id);
+  perform set_config('ranked_ledger.unsettled', '1', true);
+
+  if v_old.workspace_id is distinct from p_memory.workspace_id then
+    perform ranked_ledger.drop_foreign_edges(p_memory.id, p_memory.workspace_id);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.move_decision(public.agent_memories) is
+  'The next free step of the new stream, the old one kept in the ledger row''s metadata; edges that would cross workspaces go.';
+
+create or replace function ranked_ledger.drop_foreign_edges(p_memory_id uuid, p_workspace_id text)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_gone jsonb;
+begin
+  with gone as (
+    delete from public.agent_decision_edges e
+    using public.agent_memories o
+    where p_memory_id in (e.from_memory_id, e.to_memory_id)
+      and o.id = case when e.from_memory_id = p_memory_id then e.to_memory_id else e.from_memory_id end
+      and o.workspace_id is distinct from p_workspace_id
+    returning e.from_memory_id, e.to_memory_id, e.relation)
+  select jsonb_agg(to_jsonb(g)) into v_gone from gone g;
+
+  if v_gone is not null then
+    insert into public.agent_memory_audit_events (event_type, workspace_id, memory_id, actor_kind, payload)
+    values ('memory_edited', p_workspace_id, p_memory_id, 'system',
+            jsonb_build_object('kind', 'decision_edges_dropped', 'reason', 'moved to another workspace', 'edges', v_gone));
+  end if;
+  return coalesce(jsonb_array_length(v_gone), 0);
+end
+$$;
+
+comment on function ranked_ledger.drop_foreign_edges(uuid, text) is
+  'Deletes the edges of a decision whose other end is in another workspace, with one audit event.';
+
+create or replace function ranked_ledger.follow_decision(p_memory public.agent_memories)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_memory.memory_type <> 'decision' then
+    update public.agent_decision_ledger l set set_aside_at = now(), updated_at = now()
+    where l.memory_id = p_memory.id and l.set_aside_at is null;
+    return;
+  end if;
+
+  perform ranked_ledger.enroll_memories(array[p_memory]); -- where it has no row
+  perform ranked_ledger.move_decision(p_memory);
+
+  update public.agent_decision_ledger l
+  set set_aside_at = null, flow_id = p_memory.flow_id, updated_at = now(),
+      search_lexemes = ranked_ledger.decision_lexemes(
+        ranked_ledger.text_config(l.workspace_id), p_memory.content, l.rationale)
+  where l.memory_id = p_memory.id
+    and (l.set_aside_at is not null or l.flow_id is distinct from p_memory.flow_id
+         or l.search_lexemes is distinct from ranked_ledger.decision_lexemes(
+              ranked_ledger.text_config(l.workspace_id), p_memory.content, l.rationale));
+end
+$$;
+
+comment on function ranked_ledger.follow_decision(public.agent_memories) is
+  'Makes the ledger row agree with its memory: set aside or restored, moved, its words indexed. Does nothing where they agree.';
+
+create or replace function ranked_ledger.follow_updated_memory()
+returns trigger language plpgsql security definer -- as for enrolment: the writer may have no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if new.lifecycle_status is distinct from old.lifecycle_status and new.memory_type = 'decision' then
+    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
+    select new.id, old.lifecycle_status, new.lifecycle_status,
+           (select s.newest_step from ranked_ledger.streams s where s.stream_id = l.stream_id)
+    from public.agent_decision_ledger l where l.memory_id = new.id;
+  end if;
+  if (new.memory_type, new.workspace_id, new.project_id, new.task_id, new.flow_id, new.content)
+     is distinct from (old.memory_type, old.workspace_id, old.project_id, old.task_id, old.flow_id, old.content) then
+    perform ranked_ledger.follow_decision(new);
+  end if;
+  return null;
+exception when others then
+  perform ranked_ledger.note_failure(new.id, new.workspace_id, 'follow', sqlerrm, sqlstate);
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.follow_updated_memory() is 'The ledger follows its memory. The host''s update goes through whatever happens here.';
+
+create or replace trigger trg_agent_decision_ledger_follow
+  after update on public.agent_memories
+  for each row
+  when ((old.memory_type = 'decision' or new.memory_type = 'decision')
+        and (old.memory_type, old.workspace_id, old.project_id, old.task_id, old.flow_id, old.lifecycle_status, old.content)
+            is distinct from
+            (new.memory_type, new.workspace_id, new.project_id, new.task_id, new.flow_id, new.lifecycle_status, new.content))
+  execute function ranked_ledger.follow_updated_memory();
+
+-- decision_ledger/140_edge_rules.sql --------------------------------------------------------------------------------
+
+-- Edges: both ends in one workspace, no cycle of depends_on, and a mark where the ground goes.
+
+create or replace function ranked_ledger.dependency_path(p_from uuid, p_to uuid)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive walk as (
+    select p_from as memory_id, array[p_from] as path
+    union all
+    select e.to_memory_id, w.path || e.to_memory_id
+    from walk w
+    join public.agent_decision_edges e on e.from_memory_id = w.memory_id and e.relation = 'depends_on'
+    where w.memory_id <> p_to
+  ) cycle memory_id set is_cycle using seen
+  select w.path from walk w where w.memory_id = p_to order by cardinality(w.path) limit 1
+$$;
+
+comment on function ranked_ledger.dependency_path(uuid, uuid) is
+  'A shortest path of depends_on edges from one decision to another; null where there is none.';
+
+create or replace function ranked_ledger.check_edge()
+returns trigger language plpgsql security definer -- reads both ends for a writer who may not
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_from text;
+  v_to   text;
+  v_path uuid[];
+begin
+  select m.workspace_id into v_from from public.agent_memories m where m.id = new.from_memory_id;
+  select m.workspace_id into v_to from public.agent_memories m where m.id = new.to_memory_id;
+  if v_from is null or v_to is null then
+    raise sqlstate 'RL404' using
+      message = format('there is no decision %s', case when v_from is null then new.from_memory_id else new.to_memory_id end),
+      hint = 'Both ends of an edge are decisions of the same workspace.';
+  elsif v_from <> v_to then
+    raise sqlstate 'RL462' using
+      message = 'an edge cannot cross workspaces',
+      hint = 'Record the decision in this workspace too, and link to that one.';
+  end if;
+
+  if new.relation = 'depends_on' then
+    -- two transactions that add the two halves of a cycle do not see each other: one lock a workspace, for edges only
+    perform pg_advisory_xact_lock(hashtextextended('ranked_ledger.edges ' || v_from, 0));
+    v_path := ranked_ledger.dependency_path(new.to_memory_id, new.from_memory_id);
+    if v_path is not null then
+      raise sqlstate 'RL461' using
+        message = format('depends_on would close a cycle: %s', array_to_string(new.from_memory_id || v_path, ' -> ')),
+        detail = array_to_string(new.from_memory_id || v_path, ' -> '),
+        hint = 'Remove one of these edges first, or use the relation informs.';
+    end if;
+  end if;
+  return new;
+end
+$$;
+
+comment on function ranked_ledger.check_edge() is 'Refuses an edge across workspaces (RL462) and a cycle of depends_on (RL461, with the path).';
+
+create or replace trigger agent_decision_edges_check
+  before insert or update of from_memory_id, to_memory_id, relation on public.agent_decision_edges
+  for each row execute function ranked_ledger.check_edge();
+
+create or replace function ranked_ledger.note_lost_ground()
+returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  insert into ranked_ledger.lost_grounds (memory_id, lost_memory_id, relation)
+  select old.from_memory_id, old.to_memory_id, old.relation
+  where not exists (select from public.agent_memories m where m.id = old.to_memory_id)
+    and exists (select from public.agent_memories m where m.id = old.from_memory_id)
+  on conflict do nothing;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the lost ground of % was not noted (%)', old.from_memory_id, sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.note_lost_ground() is
+  'A decision keeps a mark of what it rested on when that is deleted; an edge that is merely removed leaves none.';
+
+create or replace trigger agent_decision_edges_note_lost_ground
+  after delete on public.agent_decision_edges
+  for each row execute function ranked_ledger.note_lost_ground();
+
+-- decision_ledger/150_mend.sql --------------------------------------------------------------------------------------
+
+-- Settles what transactions under an old snapshot left provisional, streams in sorted order as everywhere.
+create or replace function ranked_ledger.settle_leftovers(p_workspace_id text)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_stream_id uuid;
+  v_settled   int := 0;
+begin
+  for v_stream_id in
+    select distinct p.stream_id from ranked_ledger.pending_steps p
+    left join public.agent_decision_ledger l on l.memory_id = p.memory_id
+    where p_workspace_id is null or l.workspace_id = p_workspace_id or l.memory_id is null
+    order by p.stream_id
+  loop
+    v_settled := v_settled + coalesce(ranked_ledger.settle_stream(v_stream_id), 0);
+  end loop;
+  return v_settled;
+end
+$$;
+
+comment on function ranked_ledger.settle_leftovers(text) is 'Settles every stream of a workspace (null: of all) that has provisional steps.';
+
+create or replace function ranked_ledger.follow_strays(p_workspace_id text, p_limit int)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory   public.agent_memories;
+  v_followed int := 0;
+begin
+  for v_memory in
+    select m.* from public.agent_memories m
+    left join public.agent_decision_ledger l on l.memory_id = m.id
+    where (p_workspace_id is null or m.workspace_id = p_workspace_id)
+      and (l.memory_id is not null
+             and (l.stream_id <> ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id)
+                  or (l.set_aside_at is null) <> (m.memory_type = 'decision')
+                  or l.flow_id is distinct from m.flow_id
+                  or l.search_lexemes is null)
+           or exists (select from ranked_ledger.enrolment_failures f where f.memory_id = m.id and f.operation = 'follow'))
+    order by m.id limit p_limit
+  loop
+    begin
+      perform ranked_ledger.follow_decision(v_memory);
+      delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
+      v_followed := v_followed + 1;
+    exception when others then
+      perform ranked_ledger.note_failure(v_memory.id, v_memory.workspace_id, 'mend', sqlerrm, sqlstate);
+    end;
+  end loop;
+  return v_followed;
+end
+$$;
+
+comment on function ranked_ledger.follow_strays(text, int) is
+  'Brings ledger rows that disagree with their memory back into agreement.';
+
+create or replace function public.enroll_missing_decisions(p_workspace_id text default null, p_limit int default 10000)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_chunk    public.agent_memories[];
+  v_missing  bigint;
+  v_tried    int := 0;
+  v_enrolled int := 0;
+  v_settled  int;
+  v_followed int;
+begin
+  if coalesce(p_limit, 0) not between 1 and 1000000 then
+    raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
+  end if;
+  for v_chunk in
+    select array_agg(c.memory order by c.position)
+    from (select m as memory, row_number() over (order by m.created_at, m.id) as position
+          from public.agent_memories m
+          where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
+            and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)
+          order by m.created_at, m.id limit p_limit) as c
+    group by (c.position - 1) / 500 order by (c.position - 1) / 500
+  loop
+    v_tried := v_tried + cardinality(v_chunk);
+    v_enrolled := v_enrolled + ranked_ledger.enroll_or_note(v_chunk);
+  end loop;
+
+  v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
+  v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
+
+  delete from ranked_ledger.enrolment_failures f
+  where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
+    and f.operation = 'enrol'
+    and (exists (select from public.agent_decision_ledger l where l.memory_id = f.memory_id)
+         or not exists (select from public.agent_memories m where m.id = f.memory_id));
+
+  select count(*) into v_missing from public.agent_memories m
+  where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
+    and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id);
+  return jsonb_build_object('enrolled', v_enrolled, 'followed', v_followed, 'settled', v_settled,
+                            'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
+end
+$$;
+
+comment on function public.enroll_missing_decisions(text, int) is
+  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, and clears the failures that are mended. Safe to repeat; answers {enrolled, followed, settled, failed, more}.';
+
+create or replace function ranked_ledger.backfill()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  -- rows of an install of the published proposal: their streams and their words
+  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
+  select distinct on (l.stream_id) l.stream_id, l.workspace_id, l.project_id, l.task_id,
+         ranked_ledger.newest_settled_step(l.stream_id)
+  from public.agent_decision_ledger l
+  where not exists (select from ranked_ledger.streams s where s.stream_id = l.stream_id)
+  order by l.stream_id
+  on conflict (stream_id) do nothing;
+
+  while (public.enroll_missing_decisions(null, 1000000) ->> 'more')::boolean loop
+    null;
+  end loop;
+end
+$$;
+
+comment on function ranked_ledger.backfill() is 'What an install does last, with all that was there before it.';
+
+-- decision_ledger/200_ranked_arguments.sql --------------------------------------------------------------------------
+
+-- The arguments of ranked recall, checked and with their defaults, for match_decision_ledger and recall_decisions alike.
+
+create or replace function ranked_ledger.check_weight(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value is null or p_value < 0 or p_value in ('NaN', 'Infinity') then
+    raise sqlstate '22023' using
+      message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
+      hint = 'Leave it out for its default.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN or infinite.';
+
+create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
+returns float8 language sql immutable parallel safe
+return case when p_value > 0 and p_value < 'Infinity'::float8 then p_value else p_default end;
+
+comment on function ranked_ledger.positive_or(float8, float8) is
+  'The value where it is a positive finite number, else the default: null, 0, negative, NaN, infinite mean the default.';
+
+-- The number of dimensions of the host's column, from the catalogue: 384, 768, 1024, 1536, 3072, ... Null: any.
+create or replace function ranked_ledger.embedding_dimension()
+returns int language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select nullif(a.atttypmod, -1) from pg_attribute a
+  where a.attrelid = to_regclass('public.thoughts') and a.attname = 'embedding' and not a.attisdropped
+$$;
+
+comment on function ranked_ledger.embedding_dimension() is 'Dimensions of public.thoughts.embedding; null where the column has no fixed number.';
+
+-- PostgREST does not enforce the dimension of a function's argument, and <=> names it only for the first row it meets.
+create or replace function ranked_ledger.check_dimension(p_dimension int)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_expected int := ranked_ledger.embedding_dimension();
+begin
+  if p_dimension <> v_expected then
+    raise sqlstate 'RL463' using
+      message = format('the embedding has %s dimensions, this project stores %s', p_dimension, v_expected),
+      detail = format('%s,%s', p_dimension, v_expected),
+      hint = 'Embed with the model that the project''s thoughts were embedded with, or leave the embedding out.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_dimension(int) is 'Refuses (RL463, both numbers named) an embedding that cannot be compared with the host''s.';
+
+create or replace function ranked_ledger.max_matches()
+returns int language sql immutable parallel safe
+return 1000;
+
+comment on function ranked_ledger.max_matches() is
+  'Rows of one recall at most: 1,000. PostgREST cuts a longer answer at its max_rows without a word; we cut first and say so.';
+
+create or replace function ranked_ledger.match_count(p_count int)
+returns int language sql immutable parallel safe
+return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_matches());
+
+comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
+
+-- decision_ledger/205_supersession.sql ------------------------------------------------------------------------------
+
+-- The chain of supersession, over the host's relations (new, old, 'supersedes'). `cycle` guards against loops in what others
+-- wrote; the workspace of the start is never left.
+
+create or replace function ranked_ledger.superseded_by(p_memory_id uuid)
+returns table (memory_id uuid) language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive later as (
+    select m.id as memory_id, m.workspace_id from public.agent_memories m where m.id = p_memory_id
+    union all
+    select m.id, m.workspace_id
+    from later w
+    join public.agent_memory_relations r on r.to_memory_id = w.memory_id and r.relation = 'supersedes'
+    join public.agent_memories m on m.id = r.from_memory_id and m.workspace_id = w.workspace_id
+  ) cycle memory_id set is_cycle using seen
+  select distinct w.memory_id from later w where w.memory_id <> p_memory_id
+$$;
+
+comment on function ranked_ledger.superseded_by(uuid) is 'Everything that replaced a decision, directly or further on.';
+
+create or replace function ranked_ledger.successor(p_memory_id uuid)
+returns uuid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select m.id
+  from ranked_ledger.superseded_by(p_memory_id) s
+  join public.agent_memories m on m.id = s.memory_id and m.lifecycle_status = 'active'
+  left join public.agent_decision_ledger l on l.memory_id = m.id
+  order by m.created_at desc, l.step_index desc nulls last, m.id
+  limit 1
+$$;
+
+comment on function ranked_ledger.successor(uuid) is
+  'The newest active decision of what replaced this one; null where nothing active did.';
+
+create or replace function ranked_ledger.supersession_chain(p_memory_id uuid)
+returns table (memory_id uuid) language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive linked as (
+    select m.id as memory_id, m.workspace_id from public.agent_memories m where m.id = p_memory_id
+    union
+    select m.id, m.workspace_id
+    from linked k
+    join public.agent_memory_relations r
+      on r.relation = 'supersedes' and k.memory_id in (r.from_memory_id, r.to_memory_id)
+    join public.agent_memories m
+      on m.id = case when r.from_memory_id = k.memory_id then r.to_memory_id else r.from_memory_id end
+     and m.workspace_id = k.workspace_id)
+  select k.memory_id from linked k
+$$;
+
+comment on function ranked_ledger.supersession_chain(uuid) is
+  'Every decision that is tied to this one by supersession, before and after, itself included.';
+
+-- decision_ledger/210_match_decision_ledger.sql ---------------------------------------------------------------------
+
+-- Ranked recall. Old signatures go first: an overload that stays makes PostgREST answer 300, and `create or replace` cannot
+-- change the columns of an answer. Ours stays where it is the same, with its grants.
+do $do$
+declare
+  v_function record;
+begin
+  for v_function in
+    select p.oid::regprocedure as name, p.proargnames from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'match_decision_ledger'
+  loop
+    if v_function.proargnames is distinct from array[
+      'p_workspace_id', 'p_query', 'p_query_embedding', 'p_project_id', 'p_task_id', 'p_current_step', 'p_match_count',
+      'p_w_similarity', 'p_w_importance', 'p_w_recency', 'p_w_dependency', 'p_half_life_steps', 'p_dependency_saturation',
+      'p_include_superseded', 'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
+      'lifecycle_status', 'relevance', 'relevance_source', 'recency', 'dependency_boost', 'ranking_score',
+      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents']
+    then
+      execute format('drop function %s', v_function.name);
+    end if;
+  end loop;
+end
+$do$;
+
+-- Decisions that live decisions depend on, and how many do.
+create or replace function ranked_ledger.live_dependents(p_workspace_id text)
+returns table (memory_id uuid, dependents int) language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select e.to_memory_id, count(*)::int
+  from public.agent_decision_ledger l
+  join public.agent_memories m on m.id = l.memory_id and m.lifecycle_status = 'active'
+  join public.agent_decision_edges e on e.from_memory_id = l.memory_id and e.relation = 'depends_on'
+  where l.workspace_id = p_workspace_id and l.set_aside_at is null
+  group by e.to_memory_id
+$$;
+
+comment on function ranked_ledger.live_dependents(text) is 'How many active decisions of the workspace depend on each decision.';
+
+-- The newest step of each stream, rows that are not settled yet included.
+create or replace function ranked_ledger.newest_steps(p_workspace_id text)
+returns table (stream_id uuid, newest_step int) language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select n.stream_id, max(n.newest_step)
+  from (select s.stream_id, s.newest_step from ranked_ledger.streams s where s.workspace_id = p_workspace_id
+        union all
+        select l.stream_id, l.step_index from ranked_ledger.pending_steps p
+        join public.agent_decision_ledger l on l.memory_id = p.memory_id
+        where l.workspace_id = p_workspace_id and l.step_index <= ranked_ledger.max_step()) as n
+  group by n.stream_id
+$$;
+
+comment on function ranked_ledger.newest_steps(text) is
+  'The newest step of each stream of the workspace: of every row, whatever its lifecycle or project.';
+
+create or replace function public.match_decision_ledger(
+  p_workspace_id text, p_query text default null, p_query_embedding vector default null,
+  p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
+  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
+  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_include_superseded boolean default false)
+returns table (
+  memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
+  lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
+  ranking_score float8,
+  project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint, live_dependents int)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_half_life  float8 := ranked_ledger.positive_or(p_half_life_steps, 30);
+  v_saturation float8 := ranked_ledger.positive_or(p_dependency_saturation, 3);
+  v_has_text   boolean := p_query is not null;
+  v_has_vector boolean := coalesce(vector_norm(p_query_embedding) > 0, false);
+  v_dimension  int := ranked_ledger.embedding_dimension();
+  v_any_word   tsquery;
+begin
+  -- guard
+  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
+          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency);
+  if octet_length(p_query) > 262144 then
+    raise sqlstate '22023' using message = 'p_query is longer than 262,144 bytes', hint = 'Ask with fewer words.';
+  end if;
+  if p_query_embedding is not null then
+    perform ranked_ledger.check_dimension(vector_dims(p_query_embedding));
+  end if;
+  v_any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+
+  return query
+  with component as (
+    select l.memory_id, l.rationale, l.step_index, l.importance, l.pinned, l.project_id, l.task_id,
+           m.summary, m.content, m.lifecycle_status,
+           -- a zero vector's cosine is NaN: no vector
+           case when v_has_vector and (v_dimension is not null or vector_dims(t.embedding) = vector_dims(p_query_embedding))
+                then nullif(1 - (t.embedding <=> p_query_embedding), 'NaN') end as similarity,
+           case when v_has_text
+                then ranked_ledger.saturate(coalesce(ts_rank_cd(l.search_lexemes, v_any_word), 0)) end as text_relevance,
+           greatest(0, greatest(coalesce(p_current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
+           coalesce(d.dependents, 0) as live_dependents
+    from public.agent_decision_ledger l
+    join public.agent_memories m on m.id = l.memory_id
+    left join public.thoughts t on t.id = m.thought_id and v_has_vector
+    left join ranked_ledger.newest_steps(p_workspace_id) n on n.stream_id = l.stream_id
+    left join ranked_ledger.live_dependents(p_workspace_id) d on d.memory_id = l.memory_id
+    where l.workspace_id = p_workspace_id and l.set_aside_at is null
+      and (p_project_id is null or l.project_id = p_project_id)
+      and (p_task_id is null or l.task_id = p_task_id)
+      and (coalesce(p_include_superseded, false) or m.lifecycle_status = 'active')),
+  weighed as (
+    select c.*, ranked_ledger.clamp(coalesce(c.similarity, c.text_relevance)) as relevance,
+           case when c.similarity is not null then 'cosine' when v_has_text then 'fts' else 'none' end as relevance_source,
+           ranked_ledger.recency(c.step_distance, v_half_life) as recency,
+           ranked_ledger.dependency(c.live_dependents, v_saturation) as dependency_boost
+    from component c)
+  select w.memory_id, w.summary, w.content, w.rationale, w.step_index, w.importance::float8, w.pinned, w.lifecycle_status,
+         w.relevance, w.relevance_source, w.recency, w.dependency_boost,
+         ranked_ledger.score(w.relevance, w.importance::float8, w.recency, w.dependency_boost, p_w_similarity, p_w_importance,
+                             p_w_recency, p_w_dependency, w.lifecycle_status = 'active') as ranking_score,
+         w.project_id, w.task_id, w.similarity, w.text_relevance, w.step_distance, w.live_dependents
+  from weighed w
+  order by w.pinned desc, ranking_score desc, w.step_index desc, w.memory_id
+  limit ranked_ledger.match_count(p_match_count);
+end
+$$;
+
+comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean) is
+$$Ranked recall of a workspace's decisions: the published columns first, ours after.
+
+score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
+
+relevance   cosine similarity clamped to [0,1] where the caller gives an embedding and the row has one
+            else x/(1+x), x = 10 * ts_rank_cd over the OR of the query's lexemes, where the caller gives text
+            else 0                                       relevance_source says which: cosine | fts | none
+importance  clamped to [0,1]
+recency     exp(-d / 30), d = max(0, max(p_current_step, newest step of the row's stream) - step)
+dependency  min(1, live decisions that depend on it / 3)
+order       pinned first, then score, then newest step, then memory id
+
+Why so, as measured: the text query is a disjunction, since all words required found nothing (MRR 0.05 against 0.50 on real
+questions); the rank saturates instead of clipping, so that ten matches still beat five; components are clamped before they
+are weighted; the dependency normaliser is frozen, so that a row's score never depends on which other rows matched; the
+half-life fits a session. Scope is applied before the limit. p_include_superseded false: active rows only. Null or
+non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.$$;
+
+-- decision_ledger/220_decision_line.sql -----------------------------------------------------------------------------
+
+-- How a decision reads in a prompt. The fence around the lines is the client's, of a fixed cost.
+
+create or replace function ranked_ledger.fence_tokens()
+returns int language sql immutable parallel safe
+return 75;
+
+comment on function ranked_ledger.fence_tokens() is
+  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.decision_line(
+  p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
+  p_lifecycle text, p_created_by text, p_review_status text)
+returns text language sql immutable parallel safe
+return '- [step ' || p_step
+       || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
+       || ' | importance ' || round(p_importance::numeric, 2)
+       || ' | ' || p_lifecycle || ' | by ' || p_created_by || ', ' || p_review_status || '] '
+       || p_text || coalesce(' (because: ' || nullif(btrim(p_rationale), '') || ')', '');
+
+comment on function ranked_ledger.decision_line(text, text, int, text, text, float8, text, text, text) is
+  'One decision as a line of a prompt, its provenance first.';
+
+-- decision_ledger/230_touch_decision_recall.sql ---------------------------------------------------------------------
+
+create or replace function public.touch_decision_recall(p_memory_ids uuid[], p_used boolean default false)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_touched int;
+begin
+  -- rows locked first and in one order: `where id = any(...)` alone met 18 deadlocks in 8 seconds under 16 clients
+  with locked as materialized (
+    select l.memory_id from public.agent_decision_ledger l
+    where l.memory_id = any (p_memory_ids) order by l.memory_id for no key update)
+  update public.agent_decision_ledger l
+  set recall_count = l.recall_count + case when coalesce(p_used, false) then 0 else 1 end,
+      used_count = l.used_count + case when coalesce(p_used, false) then 1 else 0 end,
+      last_recalled_at = case when coalesce(p_used, false) then l.last_recalled_at else now() end
+  from locked k where l.memory_id = k.memory_id;
+  get diagnostics v_touched = row_count;
+  return v_touched;
+end
+$$;
+
+comment on function public.touch_decision_recall(uuid[], boolean) is
+  'Raises the recall counters of decisions (p_used: the used counters), each once however often it is named. Returns the rows touched.';
+
+-- decision_ledger/240_agent_recall_policy_stats.sql -----------------------------------------------------------------
+
+drop view if exists public.agent_recall_policy_stats;
+create view public.agent_recall_policy_stats with (security_invoker = true) as
+select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
+       count(distinct t.id) as recall_requests,
+       count(i.id) as items_returned,
+       avg(i.similarity) as avg_similarity,
+       avg(i.ranking_score) as avg_ranking_score,
+       avg((i.used is true)::int) filter (where i.id is not null) as used_rate,
+       avg((i.ignored_reason is not null)::int) filter (where i.id is not null) as ignored_rate
+from public.agent_memory_recall_traces t
+left join public.agent_memory_recall_items i on i.trace_id = t.id and i.returned
+group by 1;
+
+comment on view public.agent_recall_policy_stats is
+  'Recall policies side by side, from the traces: requests, items returned, mean similarity and score, shares of items that were used and ignored.';
+
+revoke all on public.agent_recall_policy_stats from public, anon, authenticated, service_role;
+grant select on public.agent_recall_policy_stats to service_role;
+
+-- decision_ledger/245_hit_document.sql ------------------------------------------------------------------------------
+
+-- A hit of a recall: the row of match_decision_ledger, and what its reader needs to know of its surroundings.
+
+create or replace function ranked_ledger.rests_on_retired(p_memory_id uuid)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (
+    select from public.agent_decision_edges e join public.agent_memories m on m.id = e.to_memory_id
+    where e.from_memory_id = p_memory_id and e.relation = 'depends_on'
+      and m.lifecycle_status in ('superseded', 'rejected'))
+    or exists (select from ranked_ledger.lost_grounds g where g.memory_id = p_memory_id and g.relation = 'depends_on')
+$$;
+
+comment on function ranked_ledger.rests_on_retired(uuid) is
+  'Whether a decision depends directly on one that is superseded, rejected or gone.';
+
+create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
+returns jsonb language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select (p_row - 'ordinality') || jsonb_build_object(
+    'alternatives', l.alternatives,
+    'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
+    'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
+    'shortened', false,
+    'line', f.line, 'tokens', ranked_ledger.tokens(f.line),
+    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line))
+  from public.agent_decision_ledger l
+  join public.agent_memories m on m.id = l.memory_id
+  cross join lateral (
+    select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
+                                       m.lifecycle_status, m.created_by, m.review_status) as line,
+           ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
+                                       m.lifecycle_status, m.created_by, m.review_status) as summary_line) as f
+  where l.memory_id = p_memory_id
+$$;
+
+comment on function ranked_ledger.hit_document(jsonb, uuid) is
+  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary.';
+
+create or replace function ranked_ledger.check_recall(p_workspace_id text, p_policy text, p_max_tokens int)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if coalesce(btrim(p_workspace_id), '') = '' then
+    raise sqlstate '22023' using message = 'p_workspace_id is empty', hint = 'Name the workspace to recall from.';
+  elsif coalesce(btrim(p_policy), '') = '' or char_length(p_policy) > 100 then
+    raise sqlstate '22023' using message = 'p_policy is a name of 1 to 100 characters', hint = 'Leave it out for ranked_ledger.';
+  elsif p_max_tokens <= ranked_ledger.fence_tokens() then
+    raise sqlstate '22023' using
+      message = format('p_max_tokens is %s; the fence alone may take %s', p_max_tokens, ranked_ledger.fence_tokens()),
+      hint = 'Give a budget of some hundred tokens, or leave it out.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_recall(text, text, int) is 'Refuses (22023) arguments of a recall that cannot be meant.';
+
+-- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
+
+-- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
+-- are named in the answer. Null budget: nothing is packed.
+create or replace function ranked_ledger.pack_hits(p_hits jsonb, p_max_tokens int)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_left      int := p_max_tokens - ranked_ledger.fence_tokens();
+  v_hit       jsonb;
+  v_kept      jsonb[] := '{}';
+  v_shortened uuid[] := '{}';
+  v_dropped   uuid[] := '{}';
+begin
+  for v_hit in select h.value from jsonb_array_elements(p_hits) with ordinality as h order by h.ordinality loop
+    if p_max_tokens is not null and (v_hit ->> 'tokens')::int > v_left then
+      if (v_hit ->> 'summary_tokens')::int > v_left then
+        v_dropped := v_dropped || (v_hit ->> 'memory_id')::uuid;
+        continue;
+      end if;
+      v_shortened := v_shortened || (v_hit ->> 'memory_id')::uuid;
+      v_hit := v_hit || jsonb_build_object('shortened', true, 'line', v_hit -> 'summary_line', 'tokens', v_hit -> 'summary_tokens');
+    end if;
+    v_left := v_left - (v_hit ->> 'tokens')::int;
+    v_kept := v_kept || (v_hit - '{summary_line,summary_tokens}'::text[] || jsonb_build_object('rank', cardinality(v_kept) + 1));
+  end loop;
+  return jsonb_build_object('hits', to_jsonb(v_kept), 'shortened', to_jsonb(v_shortened), 'dropped', to_jsonb(v_dropped));
+end
+$$;
+
+comment on function ranked_ledger.pack_hits(jsonb, int) is 'Hits that fit a budget of tokens, ranked anew; what was shortened and dropped.';
+
+-- Writes what a recall returned. Answers whether it could: a recall never fails because its trace does.
+create or replace function ranked_ledger.write_trace(
+  p_request_id uuid, p_workspace_id text, p_project_id text, p_task_id text, p_flow_id text, p_runtime_name text,
+  p_query text, p_arguments jsonb, p_policy text, p_packed jsonb)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_trace_id uuid;
+begin
+  insert into public.agent_memory_recall_traces (
+    request_id, workspace_id, project_id, task_id, flow_id, runtime_name, query, schema_version, request_payload, response_policy)
+  values (p_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name, coalesce(p_query, ''),
+          'ranked_ledger.recall.v1', p_arguments,
+          jsonb_build_object('recall_policy', p_policy, 'max_items', p_arguments -> 'p_match_count',
+                             'shortened', p_packed -> 'shortened', 'dropped', p_packed -> 'dropped'))
+  on conflict (request_id) do nothing
+  returning id into v_trace_id;
+  if v_trace_id is null then
+    return true; -- the same request at the same time has left the trace
+  end if;
+
+  insert into public.agent_memory_recall_items (trace_id, memory_id, rank, similarity, ranking_score, returned, use_policy_snapshot)
+  select v_trace_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int,
+         -- within the host's column ranges; a null stays null, which least and greatest alone would turn into a bound
+         case when h.value ->> 'similarity' is not null
+              then least(1, greatest(-1, (h.value ->> 'similarity')::float8))::numeric(5, 4) end,
+         least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
+         jsonb_build_object('recall_policy', p_policy) || (
+           select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
+                           'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
+  from jsonb_array_elements(p_packed -> 'hits') as h;
+
+  insert into public.agent_memory_audit_events (
+    event_type, workspace_id, project_id, trace_id, actor_kind, runtime_name, task_id, payload)
+  values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
+          jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
+
+  perform public.touch_decision_recall(
+    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h));
+  return true;
+exception when others then
+  raise warning 'Ranked Ledger: the trace of a recall was not written (%)', sqlerrm;
+  return false;
+end
+$$;
+
+comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text, text, jsonb, text, jsonb) is
+  'The trace of a recall, its items, one audit event, and the recall counters. False where it could not be written.';
+
+create or replace function ranked_ledger.recall_hint(p_workspace_id text)
+returns text language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select case when exists (select from public.agent_decision_ledger l
+                           where l.workspace_id = p_workspace_id and l.set_aside_at is null)
+              then 'No decision is in scope: look at project, task and lifecycle (p_include_superseded shows retired ones).'
+              else 'This workspace has no decisions yet. Workspace names are exact; ledger_status lists them.' end
+$$;
+
+comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
+
+create or replace function public.recall_decisions(
+  p_workspace_id text, p_query text default null, p_query_embedding text default null,
+  p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
+  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
+  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_include_superseded boolean default false, p_max_tokens int default null, p_request_id uuid default null,
+  p_trace boolean default true, p_policy text default 'ranked_ledger', p_embedding_model text default null,
+  p_flow_id text default null, p_runtime_name text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
+  v_trace_of   text;
+  v_arguments  jsonb;
+  v_hits       jsonb;
+  v_packed     jsonb;
+  v_traced     boolean := false;
+begin
+  perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  select t.workspace_id into v_trace_of from public.agent_memory_recall_traces t where t.request_id = v_request_id;
+  if found and v_trace_of is distinct from p_workspace_id then
+    raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
+  end if;
+
+  select jsonb_build_object(
+    'p_project_id', p_project_id, 'p_task_id', p_task_id, 'p_current_step', p_current_step,
+    'p_match_count', ranked_ledger.match_count(p_match_count), 'p_w_similarity', p_w_similarity,
+    'p_w_importance', p_w_importance, 'p_w_recency', p_w_recency, 'p_w_dependency', p_w_dependency,
+    'p_half_life_steps', ranked_ledger.positive_or(p_half_life_steps, 30),
+    'p_dependency_saturation', ranked_ledger.positive_or(p_dependency_saturation, 3),
+    'p_include_superseded', coalesce(p_include_superseded, false), 'p_max_tokens', p_max_tokens,
+    'p_embedding_model', p_embedding_model, 'has_text', p_query is not null, 'has_embedding', p_query_embedding is not null)
+  into v_arguments;
+
+  select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
+  from public.match_decision_ledger(
+    p_workspace_id, p_query, p_query_embedding::vector, p_project_id, p_task_id, p_current_step, p_match_count,
+    p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
+    p_include_superseded) with ordinality as r;
+  v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);
+
+  if v_trace_of is not null then
+    v_traced := true;
+  elsif coalesce(p_trace, true) then
+    v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
+                                          p_query, v_arguments, p_policy, v_packed);
+  end if;
+
+  return v_packed || jsonb_build_object(
+    'request_id', v_request_id, 'exact', true, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
+    'replayed', v_trace_of is not null,
+    'hint', case when jsonb_array_length(v_hits) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+end
+$$;
+
+comment on function public.recall_decisions(
+  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, int, uuid, boolean, text,
+  text, text, text) is
+  'Ranked recall as SDK, CLI and edge call it: match_decision_ledger once, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
+
+-- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
+
+-- The RPCs of docs/sql-api.md: the list that access, upgrade and doctor share.
+create or replace function ranked_ledger.public_functions()
+returns text[] language sql immutable parallel safe
+return array[
+  'enroll_missing_decisions', 'forget_decision', 'get_decision', 'ledger_schema_version', 'ledger_status',
+  'link_decisions', 'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces',
+  'recall_decisions', 'recall_policy_stats', 'record_decision', 'record_decisions', 'set_decision_importance',
+  'set_decision_lifecycle', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
+
+comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
+
+-- decision_ledger/800_access.sql ------------------------------------------------------------------------------------
+
+-- Who may do what, in one place. Default privileges of a project are never altered: what they gave is taken back by name.
+do $do$
+declare
+  v_object record;
+begin
+  for v_object in
+    select c.oid::regclass as name, c.relkind, c.relnamespace = 'ranked_ledger'::regnamespace as is_internal
+    from pg_class c
+    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind in ('r', 'S'))
+       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
+  loop
+    if v_object.relkind = 'S' then
+      execute format('revoke all on sequence %s from public, anon, authenticated', v_object.name);
+      execute format('grant usage on sequence %s to service_role', v_object.name);
+      continue;
+    end if;
+    execute format('revoke all on table %s from public, anon, authenticated, service_role', v_object.name);
+    execute format('grant select, insert, update, delete on table %s to service_role', v_object.name);
+  end loop;
+end
+$do$;
+
+do $do$
+declare
+  v_table  regclass;
+  v_policy text;
+begin
+  for v_table in
+    select c.oid::regclass from pg_class c
+    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind = 'r')
+       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
+  loop
+    for v_policy in select p.polname from pg_policy p where p.polrelid = v_table loop -- those of the published proposal too
+      execute format('drop policy %I on %s', v_policy, v_table);
+    end loop;
+    select c.relname || '_all_service_role' into v_policy from pg_class c where c.oid = v_table;
+    execute format('create policy %I on %s for all to service_role using (true) with check (true)', v_policy, v_table);
+    execute format('comment on policy %I on %s is %L', v_policy, v_table, 'The service role alone reads and writes.');
+  end loop;
+end
+$do$;
+
+do $do$
+declare
+  v_function record;
+begin
+  for v_function in
+    select p.oid::regprocedure as name, p.prorettype = 'trigger'::regtype as is_trigger
+    from pg_proc p
+    where p.pronamespace = 'ranked_ledger'::regnamespace
+       or (p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions()))
+  loop
+    execute format('revoke execute on function %s from public, anon, authenticated, service_role', v_function.name);
+    if not v_function.is_trigger then
+      execute format('grant execute on function %s to service_role', v_function.name);
+    end if;
+  end loop;
+end
+$do$;
+
+-- decision_ledger/900_backfill.sql ----------------------------------------------------------------------------------
+
+-- Last: what was there before. Decisions without a row, by created_at, then id; then every stream's newest step.
+select ranked_ledger.backfill();
+
+-- The API learns at commit what is new.
+notify pgrst, 'reload schema';

@@ -1,0 +1,58 @@
+-- A hit of a recall: the row of match_decision_ledger, and what its reader needs to know of its surroundings.
+
+create or replace function ranked_ledger.rests_on_retired(p_memory_id uuid)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (
+    select from public.agent_decision_edges e join public.agent_memories m on m.id = e.to_memory_id
+    where e.from_memory_id = p_memory_id and e.relation = 'depends_on'
+      and m.lifecycle_status in ('superseded', 'rejected'))
+    or exists (select from ranked_ledger.lost_grounds g where g.memory_id = p_memory_id and g.relation = 'depends_on')
+$$;
+
+comment on function ranked_ledger.rests_on_retired(uuid) is
+  'Whether a decision depends directly on one that is superseded, rejected or gone.';
+
+create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
+returns jsonb language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select (p_row - 'ordinality') || jsonb_build_object(
+    'alternatives', l.alternatives,
+    'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
+    'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
+    'shortened', false,
+    'line', f.line, 'tokens', ranked_ledger.tokens(f.line),
+    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line))
+  from public.agent_decision_ledger l
+  join public.agent_memories m on m.id = l.memory_id
+  cross join lateral (
+    select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
+                                       m.lifecycle_status, m.created_by, m.review_status) as line,
+           ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
+                                       m.lifecycle_status, m.created_by, m.review_status) as summary_line) as f
+  where l.memory_id = p_memory_id
+$$;
+
+comment on function ranked_ledger.hit_document(jsonb, uuid) is
+  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary.';
+
+create or replace function ranked_ledger.check_recall(p_workspace_id text, p_policy text, p_max_tokens int)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if coalesce(btrim(p_workspace_id), '') = '' then
+    raise sqlstate '22023' using message = 'p_workspace_id is empty', hint = 'Name the workspace to recall from.';
+  elsif coalesce(btrim(p_policy), '') = '' or char_length(p_policy) > 100 then
+    raise sqlstate '22023' using message = 'p_policy is a name of 1 to 100 characters', hint = 'Leave it out for ranked_ledger.';
+  elsif p_max_tokens <= ranked_ledger.fence_tokens() then
+    raise sqlstate '22023' using
+      message = format('p_max_tokens is %s; the fence alone may take %s', p_max_tokens, ranked_ledger.fence_tokens()),
+      hint = 'Give a budget of some hundred tokens, or leave it out.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_recall(text, text, int) is 'Refuses (22023) arguments of a recall that cannot be meant.';

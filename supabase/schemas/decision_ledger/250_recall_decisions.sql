@@ -1,0 +1,154 @@
+-- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
+-- are named in the answer. Null budget: nothing is packed.
+create or replace function ranked_ledger.pack_hits(p_hits jsonb, p_max_tokens int)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_left      int := p_max_tokens - ranked_ledger.fence_tokens();
+  v_hit       jsonb;
+  v_kept      jsonb[] := '{}';
+  v_shortened uuid[] := '{}';
+  v_dropped   uuid[] := '{}';
+begin
+  for v_hit in select h.value from jsonb_array_elements(p_hits) with ordinality as h order by h.ordinality loop
+    if p_max_tokens is not null and (v_hit ->> 'tokens')::int > v_left then
+      if (v_hit ->> 'summary_tokens')::int > v_left then
+        v_dropped := v_dropped || (v_hit ->> 'memory_id')::uuid;
+        continue;
+      end if;
+      v_shortened := v_shortened || (v_hit ->> 'memory_id')::uuid;
+      v_hit := v_hit || jsonb_build_object('shortened', true, 'line', v_hit -> 'summary_line', 'tokens', v_hit -> 'summary_tokens');
+    end if;
+    v_left := v_left - (v_hit ->> 'tokens')::int;
+    v_kept := v_kept || (v_hit - '{summary_line,summary_tokens}'::text[] || jsonb_build_object('rank', cardinality(v_kept) + 1));
+  end loop;
+  return jsonb_build_object('hits', to_jsonb(v_kept), 'shortened', to_jsonb(v_shortened), 'dropped', to_jsonb(v_dropped));
+end
+$$;
+
+comment on function ranked_ledger.pack_hits(jsonb, int) is 'Hits that fit a budget of tokens, ranked anew; what was shortened and dropped.';
+
+-- Writes what a recall returned. Answers whether it could: a recall never fails because its trace does.
+create or replace function ranked_ledger.write_trace(
+  p_request_id uuid, p_workspace_id text, p_project_id text, p_task_id text, p_flow_id text, p_runtime_name text,
+  p_query text, p_arguments jsonb, p_policy text, p_packed jsonb)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_trace_id uuid;
+begin
+  insert into public.agent_memory_recall_traces (
+    request_id, workspace_id, project_id, task_id, flow_id, runtime_name, query, schema_version, request_payload, response_policy)
+  values (p_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name, coalesce(p_query, ''),
+          'ranked_ledger.recall.v1', p_arguments,
+          jsonb_build_object('recall_policy', p_policy, 'max_items', p_arguments -> 'p_match_count',
+                             'shortened', p_packed -> 'shortened', 'dropped', p_packed -> 'dropped'))
+  on conflict (request_id) do nothing
+  returning id into v_trace_id;
+  if v_trace_id is null then
+    return true; -- the same request at the same time has left the trace
+  end if;
+
+  insert into public.agent_memory_recall_items (trace_id, memory_id, rank, similarity, ranking_score, returned, use_policy_snapshot)
+  select v_trace_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int,
+         -- within the host's column ranges; a null stays null, which least and greatest alone would turn into a bound
+         case when h.value ->> 'similarity' is not null
+              then least(1, greatest(-1, (h.value ->> 'similarity')::float8))::numeric(5, 4) end,
+         least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
+         jsonb_build_object('recall_policy', p_policy) || (
+           select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
+                           'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
+  from jsonb_array_elements(p_packed -> 'hits') as h;
+
+  insert into public.agent_memory_audit_events (
+    event_type, workspace_id, project_id, trace_id, actor_kind, runtime_name, task_id, payload)
+  values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
+          jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
+
+  perform public.touch_decision_recall(
+    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h));
+  return true;
+exception when others then
+  raise warning 'Ranked Ledger: the trace of a recall was not written (%)', sqlerrm;
+  return false;
+end
+$$;
+
+comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text, text, jsonb, text, jsonb) is
+  'The trace of a recall, its items, one audit event, and the recall counters. False where it could not be written.';
+
+create or replace function ranked_ledger.recall_hint(p_workspace_id text)
+returns text language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select case when exists (select from public.agent_decision_ledger l
+                           where l.workspace_id = p_workspace_id and l.set_aside_at is null)
+              then 'No decision is in scope: look at project, task and lifecycle (p_include_superseded shows retired ones).'
+              else 'This workspace has no decisions yet. Workspace names are exact; ledger_status lists them.' end
+$$;
+
+comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
+
+create or replace function public.recall_decisions(
+  p_workspace_id text, p_query text default null, p_query_embedding text default null,
+  p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
+  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
+  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_include_superseded boolean default false, p_max_tokens int default null, p_request_id uuid default null,
+  p_trace boolean default true, p_policy text default 'ranked_ledger', p_embedding_model text default null,
+  p_flow_id text default null, p_runtime_name text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
+  v_trace_of   text;
+  v_arguments  jsonb;
+  v_hits       jsonb;
+  v_packed     jsonb;
+  v_traced     boolean := false;
+begin
+  perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  select t.workspace_id into v_trace_of from public.agent_memory_recall_traces t where t.request_id = v_request_id;
+  if found and v_trace_of is distinct from p_workspace_id then
+    raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
+  end if;
+
+  select jsonb_build_object(
+    'p_project_id', p_project_id, 'p_task_id', p_task_id, 'p_current_step', p_current_step,
+    'p_match_count', ranked_ledger.match_count(p_match_count), 'p_w_similarity', p_w_similarity,
+    'p_w_importance', p_w_importance, 'p_w_recency', p_w_recency, 'p_w_dependency', p_w_dependency,
+    'p_half_life_steps', ranked_ledger.positive_or(p_half_life_steps, 30),
+    'p_dependency_saturation', ranked_ledger.positive_or(p_dependency_saturation, 3),
+    'p_include_superseded', coalesce(p_include_superseded, false), 'p_max_tokens', p_max_tokens,
+    'p_embedding_model', p_embedding_model, 'has_text', p_query is not null, 'has_embedding', p_query_embedding is not null)
+  into v_arguments;
+
+  select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
+  from public.match_decision_ledger(
+    p_workspace_id, p_query, p_query_embedding::vector, p_project_id, p_task_id, p_current_step, p_match_count,
+    p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
+    p_include_superseded) with ordinality as r;
+  v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);
+
+  if v_trace_of is not null then
+    v_traced := true;
+  elsif coalesce(p_trace, true) then
+    v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
+                                          p_query, v_arguments, p_policy, v_packed);
+  end if;
+
+  return v_packed || jsonb_build_object(
+    'request_id', v_request_id, 'exact', true, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
+    'replayed', v_trace_of is not null,
+    'hint', case when jsonb_array_length(v_hits) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+end
+$$;
+
+comment on function public.recall_decisions(
+  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, int, uuid, boolean, text,
+  text, text, text) is
+  'Ranked recall as SDK, CLI and edge call it: match_decision_ledger once, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
