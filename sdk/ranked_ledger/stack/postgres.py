@@ -8,11 +8,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import pwd
 import re
 import shutil
 import socket
-import stat
 import subprocess
 import tempfile
 import time
@@ -24,6 +22,7 @@ from urllib.parse import quote
 
 import psutil
 
+from ranked_ledger.stack.accounts import barrier, check_reachable, server_account
 from ranked_ledger.stack.errors import (
     DiskFull,
     FolderUnusable,
@@ -38,6 +37,9 @@ from ranked_ledger.stack.errors import (
 SUPERUSER = "supabase_admin"
 DEFAULT_MAJOR = 18
 BIN_VARIABLE = "RANKED_LEDGER_POSTGRES_BIN"
+
+# Where root's stacks and programs live when root's home is closed to other accounts, as it usually is.
+ROOT_HOME = Path("/var/lib/ranked-ledger")
 
 # sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included.
 SOCKET_PATH_MAX = 103
@@ -57,29 +59,6 @@ class PostgresPrograms:
 
     bin_dir: Path
     major: int
-
-
-@dataclass(frozen=True)
-class Account:
-    """The unprivileged account that PostgreSQL runs as where we are root: it refuses to run as root."""
-
-    name: str
-    uid: int
-    gid: int
-
-
-def server_account() -> Account | None:
-    """None for an ordinary user, whose servers run as themselves."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(name, entry.pw_uid, entry.pw_gid)
-    raise FolderUnusable(
-        "PostgreSQL does not run as root and there is no account `postgres` or `nobody`: "
-        "create one with `useradd postgres`."
-    )
 
 
 def find_programs(major: int | None = None) -> PostgresPrograms:
@@ -127,6 +106,24 @@ def _major_of(bin_dir: Path) -> int:
     return int(match[1])
 
 
+def postmaster_pid(data_dir: Path) -> int | None:
+    """The pid of the server on this directory. A pid file is no proof: its pid may be another program."""
+    try:
+        process = psutil.Process(int((data_dir / "postmaster.pid").read_text().splitlines()[0]))
+        running = process.status() != psutil.STATUS_ZOMBIE and _works_in(data_dir, process)
+    except (OSError, ValueError, IndexError, psutil.Error):
+        return None
+    return process.pid if running else None
+
+
+def _works_in(data_dir: Path, process: psutil.Process) -> bool:
+    # every process of a cluster has the data directory as its working directory
+    try:
+        return process.name().startswith("postgres") and os.path.samefile(process.cwd(), data_dir)
+    except (OSError, psutil.Error):
+        return False
+
+
 class Cluster:
     """One data directory and the server on it.
 
@@ -156,6 +153,7 @@ class Cluster:
         self.port = port if port is not None else (_free_port() if host else 5432)
         self.log_file = (log_file or data_dir.parent / f"{data_dir.name}.log").absolute()
         self.account = server_account()
+        self._bin_dir = self._reachable_bin_dir()
         self.settings = {
             "max_connections": "200",
             "timezone": "UTC",
@@ -173,7 +171,7 @@ class Cluster:
 
     @property
     def psql_path(self) -> Path:
-        return self.programs.bin_dir / "psql"
+        return self._bin_dir / "psql"
 
     @property
     def _socket_path(self) -> Path:
@@ -189,20 +187,23 @@ class Cluster:
 
     def init(self) -> None:
         """Create the data directory; one that exists and is of this major version is left as it is."""
-        self._prepare_folder(self.data_dir)
         if (self.data_dir / "PG_VERSION").exists():
             self._check_version()
             return
+        # A killed initdb leaves a directory that looks finished, so only a finished one gets the name.
+        partial = self.data_dir.with_name(f"{self.data_dir.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        self._prepare_folder(partial)
+        try:
+            self._initdb(partial)
+            partial.rename(self.data_dir)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+    def _initdb(self, folder: Path) -> None:
         locale = "en_US.UTF-8" if os.uname().sysname == "Darwin" else "C.UTF-8"
-        command = [
-            "initdb",
-            "-D",
-            str(self.data_dir),
-            "-U",
-            SUPERUSER,
-            "--encoding=UTF8",
-            f"--locale={locale}",
-        ]
+        command = ["initdb", "-D", str(folder), "-U", SUPERUSER, "--encoding=UTF8", f"--locale={locale}"]
         command += ["--lc-messages=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
         if self.programs.major >= 17:
             command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -210,9 +211,8 @@ class Cluster:
             command.append("--no-sync")
         done = self._run(command)
         if done.returncode != 0:
-            # initdb leaves a directory that existed before, but empties it
             raise self._failure("initdb could not create the database", done.stdout)
-        with (self.data_dir / "postgresql.conf").open("a") as conf:
+        with (folder / "postgresql.conf").open("a") as conf:
             conf.write(f"\ninclude = '{_SETTINGS_FILE}'\n")
 
     def start(self) -> None:
@@ -255,27 +255,19 @@ class Cluster:
         return self.pid() is not None
 
     def pid(self) -> int | None:
-        """The postmaster's pid, or None. A pid file is no proof: its pid may be another program by now."""
-        try:
-            lines = (self.data_dir / "postmaster.pid").read_text().splitlines()
-            pid = int(lines[0])
-            process = psutil.Process(pid)
-            mine = process.status() != psutil.STATUS_ZOMBIE and self._works_here(process)
-        except (OSError, ValueError, IndexError, psutil.Error):
-            return None
-        return pid if mine else None
+        """The postmaster's pid, or None where it does not run."""
+        return postmaster_pid(self.data_dir)
 
-    def _works_here(self, process: psutil.Process) -> bool:
-        # every process of a cluster has the data directory as its working directory
-        try:
-            return process.name().startswith("postgres") and os.path.samefile(process.cwd(), self.data_dir)
-        except (OSError, psutil.Error):
-            return False
+    def last_log_lines(self, count: int = 20) -> str:
+        """What the server said last, for a message about a failure."""
+        with contextlib.suppress(OSError):
+            return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-count:])
+        return ""
 
     def _await_orphans(self) -> None:
         """A killed postmaster's children need a moment to notice, and a new one is refused until then."""
         deadline = time.monotonic() + _START_SECONDS
-        while any(self._works_here(process) for process in psutil.process_iter()):
+        while any(_works_in(self.data_dir, process) for process in psutil.process_iter()):
             if time.monotonic() > deadline:
                 raise StartFailed(
                     f"Processes of an earlier server still work in {self.data_dir}: stop them first."
@@ -306,13 +298,32 @@ class Cluster:
         (self.data_dir / _SETTINGS_FILE).write_text("\n".join(lines) + "\n")
         self._give(self.data_dir / _SETTINGS_FILE)
 
+    def _reachable_bin_dir(self) -> Path:
+        """A wheel in root's own home is out of reach for the server's account, which then gets a copy."""
+        bin_dir = self.programs.bin_dir
+        if self.account is None or barrier(bin_dir, self.account) is None:
+            return bin_dir
+        stamp = f"{(bin_dir / 'postgres').stat().st_mtime_ns:x}"
+        copy = ROOT_HOME / "programs" / f"postgresql-{self.programs.major}-{stamp}"
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            fresh = Path(tempfile.mkdtemp(dir=copy.parent))
+            try:
+                shutil.copytree(bin_dir.parent, fresh, symlinks=True, dirs_exist_ok=True)
+                fresh.chmod(0o755)
+                # somebody else may have been faster; their copy is as good
+                with contextlib.suppress(OSError):
+                    fresh.rename(copy)
+            finally:
+                shutil.rmtree(fresh, ignore_errors=True)
+        return copy / bin_dir.name
+
     def _prepare_folder(self, folder: Path) -> None:
         """A private folder of the account that the server runs as."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o711 if self.account else 0o700)
         if self.account is not None:
             self._give(folder)
             check_reachable(folder.parent, self.account)
-            check_reachable(self.programs.bin_dir, self.account)
         folder.chmod(0o700)
 
     def _prepare_log(self) -> None:
@@ -331,7 +342,7 @@ class Cluster:
             # The server must not inherit a pipe, or a reader of it would wait for as long as the server runs.
             with tempfile.TemporaryFile("w+", errors="replace") as output:
                 done: subprocess.CompletedProcess[str] = subprocess.run(
-                    [self.programs.bin_dir / command[0], *command[1:]],
+                    [self._bin_dir / command[0], *command[1:]],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -349,7 +360,7 @@ class Cluster:
         except OSError as error:
             if disk_full(error):
                 raise DiskFull(self._full_sentence()) from error
-            raise MissingProgram(f"{self.programs.bin_dir / command[0]} cannot be run ({error}).") from error
+            raise MissingProgram(f"{self._bin_dir / command[0]} cannot be run ({error}).") from error
 
     def _failure(self, what: str, output: str) -> StackError:
         if disk_full_text(output):
@@ -362,24 +373,6 @@ class Cluster:
 
     def _full_sentence(self) -> str:
         return f"The disk of {self.data_dir} is full: free some room and try again."
-
-
-def check_reachable(path: Path, account: Account) -> None:
-    """Every folder on the way must let the account through; rights of folders not ours are never widened."""
-    for folder in [path, *path.parents]:
-        try:
-            info = folder.stat()
-        except FileNotFoundError:
-            continue
-        if info.st_uid == account.uid:
-            bit = stat.S_IXUSR
-        else:
-            bit = stat.S_IXGRP if info.st_gid == account.gid else stat.S_IXOTH
-        if not info.st_mode & bit:
-            raise FolderUnusable(
-                f"As root PostgreSQL runs as the account `{account.name}`, which cannot enter {folder}: "
-                f"use a folder that it can reach, such as one under /var/lib."
-            )
 
 
 def _free_port() -> int:
