@@ -54,24 +54,23 @@ FOOTER = """
 notify pgrst, 'reload schema';
 """
 
-# Outside of dollar quotes. A transaction statement makes the CLI drop its own transaction; the rest only psql
-# knows, or the CLI's splitter trips over.
-FORBIDDEN = (
+# How a statement must not begin. A transaction statement makes the CLI drop its own transaction, a `set`
+# stays behind in a pooled session, and the rest only psql knows.
+FORBIDDEN_STATEMENTS = (
     (
-        re.compile(r"^\s*(begin|commit|end|rollback|savepoint|start\s+transaction)\b", re.I | re.M),
+        re.compile(r"(begin|commit|end|rollback|savepoint|start\s+transaction)\b", re.I),
         "a transaction statement",
     ),
-    (re.compile(r"^\s*\\", re.M), "a psql command"),
-    (re.compile(r"^\s*copy\s+[^;]*\bfrom\s+stdin\b", re.I | re.M), "copy from stdin"),
-    (
-        re.compile(r"^\s*set\s+(?!constraints\b)", re.I | re.M),
-        "a set that outlives the migration (use set_config)",
-    ),
-    (re.compile(r"\bbegin\s+atomic\b", re.I), "begin atomic, which the CLI splits wrongly"),
-    (re.compile(r"\be'[^']*\\'", re.I), "a backslash-quoted quote, which the CLI splits wrongly"),
+    (re.compile(r"\\"), "a psql command"),
+    (re.compile(r"copy\b.*\bfrom\s+stdin\b", re.I | re.S), "copy from stdin"),
+    (re.compile(r"set\s+(?!constraints\b)", re.I), "a set that outlives the migration (set_config)"),
 )
-DOLLAR_QUOTED = re.compile(r"\$(\w*)\$.*?\$\1\$", re.S)
-LINE_COMMENT = re.compile(r"--[^\n]*")
+# What the CLI's splitter cuts in the wrong place.
+FORBIDDEN_TEXT = (
+    (re.compile(r"\bbegin\s+atomic\b", re.I), "begin atomic"),
+    (re.compile(r"\be'", re.I), "an E'' string (use dollar quotes)"),
+)
+COMMENT_OR_QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|(?<![eE])'(?:[^']|'')*'", re.S)
 
 
 class SourceError(Exception):
@@ -93,9 +92,13 @@ def sources(area: Area) -> list[Path]:
 def text_of(path: Path) -> str:
     """A source as it is built in: checked, one newline at its end."""
     text = path.read_text(encoding="utf-8").replace("\r\n", "\n").strip("\n") + "\n"
-    outside = LINE_COMMENT.sub("", DOLLAR_QUOTED.sub("$$", text))
-    for pattern, what in FORBIDDEN:
-        if pattern.search(outside):
+    bare = COMMENT_OR_QUOTED.sub(" ", text)
+    for statement in bare.split(";"):
+        for pattern, what in FORBIDDEN_STATEMENTS:
+            if pattern.match(statement.strip()):
+                raise SourceError(f"{path.relative_to(SUPABASE)}: {what}")
+    for pattern, what in FORBIDDEN_TEXT:
+        if pattern.search(bare):
             raise SourceError(f"{path.relative_to(SUPABASE)}: {what}")
     return text
 

@@ -7,46 +7,53 @@ select set_config('search_path', 'public, extensions, pg_temp', true);
 
 -- open_brain/000_preflight.sql --------------------------------------------------------------------------------------
 
--- Looks before anything is written. Every stop here is RL501: a sentence that says what was found and a hint that says
--- what to do. Nothing has been created yet when it is raised, so nothing stays behind.
+-- Looks before anything is written. Every stop is RL501: what was found, and what to do. Both are in the message, because
+-- `supabase db push` does not show a hint. Nothing has been created yet, so nothing stays behind.
 
 -- The platform: its roles, and pgvector where our functions will look for it.
 do $platform$
 declare
   v_missing text;
   v_schema text;
+  v_found text;
+  v_advice text;
 begin
-  select string_agg(wanted, ', ' order by wanted) into v_missing
-  from unnest(array['anon', 'authenticated', 'service_role']) as wanted
-  where not exists (select from pg_catalog.pg_roles where rolname = wanted);
-  if v_missing is not null then
-    raise exception using errcode = 'RL501',
-      message = format('This database is not a Supabase project: it has no role %s.', v_missing),
-      hint = 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
-  end if;
-
   select n.nspname into v_schema
   from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
   where e.extname = 'vector';
   if v_schema is null then
-    raise exception using errcode = 'RL501',
-      message = 'The extension pgvector is not enabled in this database.',
-      hint = 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.';
+    v_found := 'The extension pgvector is not enabled in this database.';
+    v_advice := 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.';
   elsif v_schema not in ('public', 'extensions') then
-    raise exception using errcode = 'RL501',
-      message = format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema),
-      hint = 'Move it with `alter extension vector set schema extensions`, then push again.';
+    v_found := format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema);
+    v_advice := 'Move it with `alter extension vector set schema extensions`, then push again.';
   elsif to_regclass('public.thoughts') is null
       and not exists (select from pg_catalog.pg_am where amname = 'hnsw') then
-    raise exception using errcode = 'RL501',
-      message = 'The extension pgvector is too old: it has no HNSW index.',
-      hint = 'Upgrade it to 0.5.0 or later with `alter extension vector update`, then push again.';
+    v_found := 'The extension pgvector is too old: it has no HNSW index.';
+    v_advice := 'Upgrade it to 0.5.0 or later with `alter extension vector update`, then push again.';
+  end if;
+
+  select string_agg(wanted, ', ' order by wanted) into v_missing
+  from unnest(array['anon', 'authenticated', 'service_role']) as wanted
+  where not exists (select from pg_catalog.pg_roles where rolname = wanted);
+  if v_missing is not null then
+    v_found := format('This database is not a Supabase project: it has no role %s.', v_missing);
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+  end if;
+
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $platform$;
 
 -- Two products call a table agent_memories. The columns tell them apart.
 do $other_product$
+declare
+  v_found text := 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
+    'and no memory_type.';
+  v_advice text := 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not '
+    'create: push to another project, or move that table into a schema of its own first.';
 begin
   if (
     select count(*) filter (where attname in ('org_id', 'subject_type', 'text')) = 3
@@ -54,32 +61,19 @@ begin
     from pg_catalog.pg_attribute
     where attrelid = to_regclass('public.agent_memories') and attnum > 0 and not attisdropped
   ) then
-    raise exception using errcode = 'RL501',
-      message = 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
-        'and no memory_type.',
-      hint = 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not create. '
-        'Push to another project, or move that table into a schema of its own first.';
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $other_product$;
 
--- What is there already must be what the contract says, as far as we read or write it: other columns, other indexes,
+-- What is there already must be what the contract says, as far as we read or write it: more columns, other indexes,
 -- another dimension and a missing content_fingerprint are the host's own business.
 do $host_tables$
 declare
   v_wrong text;
+  v_found text;
+  v_advice text;
 begin
-  select string_agg(format('public.%I', c.relname), ', ' order by c.relname) into v_wrong
-  from pg_catalog.pg_class c
-  where c.relnamespace = 'public'::regnamespace and c.relkind not in ('r', 'p') and c.relname = any (array[
-    'thoughts', 'agent_memories', 'agent_memory_source_refs', 'agent_memory_artifacts', 'agent_memory_relations',
-    'agent_memory_review_actions', 'agent_memory_recall_traces', 'agent_memory_recall_items', 'agent_memory_audit_events']);
-  if v_wrong is not null then
-    raise exception using errcode = 'RL501',
-      message = format('A table of an Open Brain install is expected where something else stands: %s.', v_wrong),
-      hint = 'Rename or move that view, sequence or foreign table, then push again.';
-  end if;
-
   select string_agg(format('%s.%s (%s)', w.relation, w.col, w.kind), ', ' order by w.relation, w.col) into v_wrong
   from (values
     -- contract columns: begin
@@ -112,10 +106,24 @@ begin
     w.kind = 'any' or t.typname = w.kind or (w.kind = 'text' and t.typname in ('varchar', 'citext'))
     or (w.kind = 'numeric' and t.typname in ('float4', 'float8')) or (w.kind = 'timestamptz' and t.typname = 'timestamp'));
   if v_wrong is not null then
-    raise exception using errcode = 'RL501',
-      message = format('Tables of an Open Brain install are here, but without columns that they need: %s.', v_wrong),
-      hint = 'Ranked Ledger never changes a table that it did not create. Bring the install up to date with its own '
-        'migrations, or, if these tables belong to something else, push to another project.';
+    v_found := format('Tables of an Open Brain install are here, but without columns that they need: %s.', v_wrong);
+    v_advice := 'Ranked Ledger never changes a table that it did not create: bring the install up to date with its own '
+      'migrations, or, if these tables belong to something else, push to another project.';
+  end if;
+
+  select string_agg(format('public.%I', c.relname), ', ' order by c.relname) into v_wrong
+  from pg_catalog.pg_class c
+  where c.relnamespace = 'public'::regnamespace and c.relkind not in ('r', 'p') and c.relname = any (array[
+    'thoughts', 'agent_memories', 'agent_memory_source_refs', 'agent_memory_artifacts', 'agent_memory_relations',
+    'agent_memory_review_actions', 'agent_memory_recall_traces', 'agent_memory_recall_items',
+    'agent_memory_audit_events']);
+  if v_wrong is not null then
+    v_found := format('A table of an Open Brain install is expected where something else stands: %s.', v_wrong);
+    v_advice := 'Rename or move that view, sequence, index or foreign table, then push again.';
+  end if;
+
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $host_tables$;

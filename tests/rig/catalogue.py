@@ -1,8 +1,8 @@
 """A database's definitions as lines of text: two databases can be compared line by line.
 
-Each line begins with what it is about (`column public.thoughts.id`), then says all that matters about it. Names
-that the search path finds are written without their schema, so that pgvector may live in either of its places.
-Objects of extensions are left out.
+Each line begins with what it is about (`column public.thoughts.id`), then says all that matters about it.
+Names that the search path finds are written without their schema, so that pgvector may live in either of its
+places. Objects of extensions are left out.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ with objects as (
     and {_own("pg_class", "c.oid")}
   union all
   select 'function ' || n.nspname || '.' || p.proname || '('
-    || pg_get_function_identity_arguments(p.oid) || ')', p.proowner, coalesce(p.proacl, acldefault('f', p.proowner))
+    || pg_get_function_identity_arguments(p.oid) || ')', p.proowner,
+    coalesce(p.proacl, acldefault('f', p.proowner))
   from pg_proc p join pg_namespace n on n.oid = p.pronamespace
   where n.nspname = any(%(schemas)s) and {_own("pg_proc", "p.oid")}
   union all

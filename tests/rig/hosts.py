@@ -1,4 +1,4 @@
-"""The hosts that our migrations meet: with an Open Brain install, with the published proposal, with neither."""
+"""The hosts that our migrations meet: with an Open Brain install, with the published proposal, or empty."""
 
 from __future__ import annotations
 

@@ -1,9 +1,15 @@
--- Looks before anything is written. Every stop here is RL501: a sentence that says what was found and a hint that says
--- what to do. Nothing has been created yet when it is raised, so nothing stays behind. The list of columns is the one
--- of open_brain/000_preflight.sql, and a test compares the two: either migration may be the first that a host meets.
+-- Looks before anything is written. Every stop is RL501: what was found, and what to do. Both are in the message, because
+-- `supabase db push` does not show a hint. Nothing has been created yet, so nothing stays behind.
+-- The list of columns is the one of open_brain/000_preflight.sql, and a test compares the two: either migration may be the
+-- first that a host meets.
 
 -- Two products call a table agent_memories. The columns tell them apart.
 do $other_product$
+declare
+  v_found text := 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
+    'and no memory_type.';
+  v_advice text := 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not '
+    'create: push to another project, or move that table into a schema of its own first.';
 begin
   if (
     select count(*) filter (where attname in ('org_id', 'subject_type', 'text')) = 3
@@ -11,11 +17,7 @@ begin
     from pg_catalog.pg_attribute
     where attrelid = to_regclass('public.agent_memories') and attnum > 0 and not attisdropped
   ) then
-    raise exception using errcode = 'RL501',
-      message = 'public.agent_memories is the table of another product: it has org_id, subject_type and text, '
-        'and no memory_type.',
-      hint = 'Ranked Ledger needs the Open Brain table of that name and never changes a table that it did not create. '
-        'Push to another project, or move that table into a schema of its own first.';
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $other_product$;
@@ -25,7 +27,20 @@ do $missing$
 declare
   v_missing text;
   v_schema text;
+  v_found text;
+  v_advice text;
 begin
+  select n.nspname into v_schema
+  from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+  where e.extname = 'vector';
+  if v_schema is null then
+    v_found := 'The extension pgvector is not enabled in this database.';
+    v_advice := 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.';
+  elsif v_schema not in ('public', 'extensions') then
+    v_found := format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema);
+    v_advice := 'Move it with `alter extension vector set schema extensions`, then push again.';
+  end if;
+
   select string_agg('public.' || wanted, ', ' order by position) into v_missing
   from unnest(array['thoughts', 'agent_memories', 'agent_memory_relations', 'agent_memory_review_actions',
                     'agent_memory_recall_traces', 'agent_memory_recall_items', 'agent_memory_audit_events'])
@@ -34,22 +49,13 @@ begin
     select from pg_catalog.pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relname = wanted and c.relkind in ('r', 'p'));
   if v_missing is not null then
-    raise exception using errcode = 'RL501',
-      message = format('The ledger stands on the tables of an Open Brain install, and some are missing: %s.', v_missing),
-      hint = 'Run `ranked-ledger init --with-open-brain`, which adds the migration that creates what is absent, '
-        'then push again.';
+    v_found := format('The ledger stands on the tables of an Open Brain install, and some are missing: %s.', v_missing);
+    v_advice := 'Run `ranked-ledger init --with-open-brain`, which adds the migration that creates what is absent, '
+      'then push again.';
   end if;
 
-  select n.nspname into v_schema
-  from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
-  where e.extname = 'vector';
-  if v_schema is null or v_schema not in ('public', 'extensions') then
-    raise exception using errcode = 'RL501',
-      message = case when v_schema is null then 'The extension pgvector is not enabled in this database.'
-        else format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema) end,
-      hint = case when v_schema is null
-        then 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.'
-        else 'Move it with `alter extension vector set schema extensions`, then push again.' end;
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $missing$;
@@ -57,6 +63,8 @@ $missing$;
 do $host_columns$
 declare
   v_wrong text;
+  v_found text;
+  v_advice text;
 begin
   select string_agg(format('%s.%s (%s)', w.relation, w.col, w.kind), ', ' order by w.relation, w.col) into v_wrong
   from (values
@@ -90,27 +98,35 @@ begin
     w.kind = 'any' or t.typname = w.kind or (w.kind = 'text' and t.typname in ('varchar', 'citext'))
     or (w.kind = 'numeric' and t.typname in ('float4', 'float8')) or (w.kind = 'timestamptz' and t.typname = 'timestamp'));
   if v_wrong is not null then
-    raise exception using errcode = 'RL501',
-      message = format('Tables of an Open Brain install are here, but without columns that the ledger needs: %s.', v_wrong),
-      hint = 'Ranked Ledger never changes a table that it did not create. Bring the install up to date with its own '
-        'migrations, then push again.';
+    v_found := format('Tables of an Open Brain install are here, but without columns that the ledger needs: %s.', v_wrong);
+    v_advice := 'Ranked Ledger never changes a table that it did not create: bring the install up to date with its own '
+      'migrations, then push again.';
+  end if;
+
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $host_columns$;
 
--- Enrolment is a trigger on agent_memories, and only its owner may replace a trigger later.
+-- Enrolment is a trigger on agent_memories, and only the table's owner may replace a trigger later.
 do $owner$
 declare
   v_owner text;
+  v_found text;
+  v_advice text;
 begin
   select pg_get_userbyid(c.relowner) into v_owner
   from pg_catalog.pg_class c
   where c.oid = 'public.agent_memories'::regclass and not pg_has_role(current_user, c.relowner, 'USAGE');
   if v_owner is not null then
-    raise exception using errcode = 'RL501',
-      message = format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
-        v_owner, current_user),
-      hint = format('Push as %I, or as a role that is a member of it.', v_owner);
+    v_found := format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
+      v_owner, current_user);
+    v_advice := format('Push as %I, or as a role that is a member of it.', v_owner);
+  end if;
+
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
   end if;
 end
 $owner$;
