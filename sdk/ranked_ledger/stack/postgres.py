@@ -33,6 +33,7 @@ from ranked_ledger.stack.errors import (
     disk_full,
     disk_full_text,
 )
+from ranked_ledger.stack.scratch import scratch_home
 
 SUPERUSER = "supabase_admin"
 DEFAULT_MAJOR = 18
@@ -387,22 +388,20 @@ def throwaway_cluster(
     major: int | None = None, *, host: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
     """A running, non-durable cluster in a temporary folder, stopped and removed at the end."""
-    home = Path(tempfile.mkdtemp(prefix="rl-pg-"))
-    home.chmod(0o711)
-    try:
-        cluster = Cluster(
+    programs = find_programs(major)
+
+    def in_folder(home: Path) -> Cluster:
+        return Cluster(
             home / "data",
-            programs=find_programs(major),
+            programs=programs,
             socket_dir=home / "run",
             host=host,
             durable=False,
             settings=settings,
         )
+
+    with scratch_home("rl-pg-", lambda home: in_folder(home).stop("immediate")) as home:
+        cluster = in_folder(home)
         cluster.init()
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop("immediate")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+        cluster.start()
+        yield cluster

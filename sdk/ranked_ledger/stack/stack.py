@@ -8,7 +8,6 @@ import importlib.util
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +17,6 @@ import psycopg
 
 from ranked_ledger.stack import keys as key_store
 from ranked_ledger.stack import platform, postgrest
-from ranked_ledger.stack.accounts import server_account
 from ranked_ledger.stack.daemons import POLL_SECONDS
 from ranked_ledger.stack.errors import (
     DiskFull,
@@ -36,6 +34,7 @@ from ranked_ledger.stack.layout import Layout, default_home, named_failures
 from ranked_ledger.stack.logs import tail
 from ranked_ledger.stack.platform import DefaultPrivileges, VectorSchema
 from ranked_ledger.stack.postgres import Cluster, PostgresPrograms, find_programs, postmaster_pid
+from ranked_ledger.stack.scratch import scratch_home
 from ranked_ledger.stack.servers import (
     READY_SECONDS,
     RECONNECT_SECONDS,
@@ -308,20 +307,14 @@ def temporary_stack(
     >>> with temporary_stack() as stack:
     ...     client = supabase.create_client(stack.info().url, stack.info().secret_key)
     """
-    home = Path(tempfile.mkdtemp(prefix="rl-stack-"))
-    try:
-        if server_account() is not None:
-            home.chmod(0o711)
-        stack = Stack("temporary", home, durable=False)
-        try:
-            stack.up(
-                default_privileges=default_privileges, vector_schema=vector_schema, on_progress=on_progress
-            )
-            yield stack
-        finally:
-            stack.down()
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    with scratch_home("rl-stack-", lambda home: _temporary(home).down()) as home:
+        stack = _temporary(home)
+        stack.up(default_privileges=default_privileges, vector_schema=vector_schema, on_progress=on_progress)
+        yield stack
+
+
+def _temporary(home: Path) -> Stack:
+    return Stack("temporary", home, durable=False)
 
 
 def _url(port: int) -> str:

@@ -1,0 +1,199 @@
+"""`ranked-ledger stack`: the local servers.
+
+The stack is imported inside the commands only: the rest of the CLI works without the extra `local`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ranked_ledger.stack import Stack, StackStatus
+    from ranked_ledger.stack.platform import DefaultPrivileges
+
+_MISSING_MODULE = 4
+_NOT_RUNNING = 12
+
+app = typer.Typer(
+    name="stack",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="""Run PostgreSQL, PostgREST and a gateway on this machine: to a client, a hosted Supabase project.
+
+Only this user reaches them: a loopback port that asks for a key, and Unix sockets in private folders.
+
+**Exit codes:** 0 done · 1 another failure · 2 wrong usage · 3 a program is missing · 4 a Python package is
+missing · 5 the port is taken · 6 the data is of another PostgreSQL version · 7 the disk is full · 8 a server
+did not start · 9 a folder cannot be used · 10 another command works on the stack · 11 no such stack ·
+12 the stack does not run (`status` only)
+
+**Environment:** RANKED_LEDGER_HOME (folder of all stacks), RANKED_LEDGER_POSTGRES_BIN (folder of PostgreSQL's
+programs), RANKED_LEDGER_POSTGREST (PostgREST program), RANKED_LEDGER_STACK (name of the stack)
+""",
+)
+
+
+class Privileges(StrEnum):
+    """What a new object of `public` grants to the API roles by itself."""
+
+    OLD = "old"
+    NONE = "none"
+
+
+_LITERALS: dict[Privileges, DefaultPrivileges] = {Privileges.OLD: "old", Privileges.NONE: "none"}
+
+Name = Annotated[
+    str,
+    typer.Option("--name", "-n", envvar="RANKED_LEDGER_STACK", help="Which stack; several run side by side."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def up(
+    name: Name = "default",
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the gateway; without it a free one is chosen and kept."),
+    ] = None,
+    default_privileges: Annotated[
+        Privileges | None,
+        typer.Option(
+            help="What new objects grant to the API roles: `old` as in projects created before 2026-05-30, "
+            "`none` as in newer ones. It is kept; a new stack has `none`."
+        ),
+    ] = None,
+) -> None:
+    """Start what does not run, and wait until it answers. A second `up` changes nothing."""
+    with _stack(name) as stack:
+        info = stack.up(
+            port=port,
+            default_privileges=_LITERALS[default_privileges] if default_privileges else None,
+            on_progress=_say,
+        )
+        typer.echo(f"{info.url} is ready; `ranked-ledger stack env{_suffix(name)}` prints its keys")
+
+
+@app.command()
+def down(name: Name = "default") -> None:
+    """Stop everything. The data, the keys and the port stay."""
+    with _stack(name) as stack:
+        stack.down()
+        _say(f"the stack {name} is stopped")
+
+
+@app.command()
+def status(name: Name = "default", as_json: AsJson = False) -> None:
+    """Say what runs. Exit code 12 if a part of it does not."""
+    with _stack(name) as stack:
+        state = stack.status()
+        typer.echo(json.dumps(_status_dict(state), indent=2) if as_json else _status_text(state))
+        if not state.running:
+            raise typer.Exit(_NOT_RUNNING)
+
+
+@app.command()
+def env(name: Name = "default", as_json: AsJson = False) -> None:
+    """Print URL and keys as shell exports, for `eval "$(ranked-ledger stack env)"`."""
+    with _stack(name) as stack:
+        values = stack.env()
+        if as_json:
+            typer.echo(json.dumps(values, indent=2))
+        else:
+            for key, value in values.items():
+                typer.echo(f"export {key}={shlex.quote(value)}")
+
+
+@app.command()
+def logs(
+    service: Annotated[
+        str | None, typer.Argument(help="postgres, postgrest or gateway; all of them without it.")
+    ] = None,
+    name: Name = "default",
+    lines: Annotated[
+        int, typer.Option("--lines", "-l", min=0, help="How many of each service's newest lines.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Print what the servers logged. No key and no query text is in the gateway's log."""
+    with _stack(name) as stack:
+        try:
+            for origin, line in stack.logs(service, lines=lines, follow=follow):
+                typer.echo(line if service else f"{origin:<9} | {line}")
+        except KeyboardInterrupt:
+            return
+
+
+@app.command()
+def reset(
+    name: Name = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete the data and begin with an empty database. Keys and port stay; it is started again if it ran."""
+    with _stack(name) as stack:
+        if not yes:
+            typer.confirm(f"Delete all data of the stack {name} in {stack.folder}?", abort=True)
+        stack.reset(on_progress=_say)
+        _say(f"the stack {name} is empty; its keys and its port are the same")
+
+
+@contextmanager
+def _stack(name: str) -> Iterator[Stack]:
+    """The stack of that name; a failure becomes its one sentence and its exit code."""
+    module = _load()
+    try:
+        yield module.Stack(name)
+    except module.StackError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(error.exit_code) from None
+
+
+def _load() -> ModuleType:
+    try:
+        from ranked_ledger import stack  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        typer.echo(
+            f"Error: this command needs the package {error.name}: pip install 'ranked-ledger[local]'",
+            err=True,
+        )
+        raise typer.Exit(_MISSING_MODULE) from None
+    return stack
+
+
+def _say(text: str) -> None:
+    # progress is no output: `env` and `--json` stay clean when they are piped
+    typer.echo(text, err=True)
+
+
+def _suffix(name: str) -> str:
+    return "" if name == "default" else f" --name {name}"
+
+
+def _status_dict(state: StackStatus) -> dict[str, object]:
+    return {
+        "name": state.name,
+        "running": state.running,
+        "url": state.url,
+        "folder": state.folder,
+        "services": {
+            service: {"running": pid is not None, "pid": pid} for service, pid in state.pids.items()
+        },
+    }
+
+
+def _status_text(state: StackStatus) -> str:
+    lines = [
+        f"{service:<10} {f'running (pid {pid})' if pid else 'stopped'}" for service, pid in state.pids.items()
+    ]
+    return "\n".join([*lines, f"{'url':<10} {state.url or '-'}", f"{'folder':<10} {state.folder}"])
