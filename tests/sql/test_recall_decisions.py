@@ -1,0 +1,213 @@
+"""recall_decisions: the answer, its trace, its counters, its budget."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.rig.databases import Database
+
+
+def recall(db: Database, workspace: str = "acme", **arguments: object) -> dict:
+    arguments = {"p_workspace_id": workspace} | arguments
+    names = ", ".join(f"{name} => %({name})s" for name in arguments)
+    answer = db.value(f"select recall_decisions({names})", arguments, role="service_role")
+    assert isinstance(answer, dict)
+    return answer
+
+
+def write(db: Database, content: str, **columns: object) -> str:
+    columns = {
+        "workspace_id": "acme",
+        "memory_type": "decision",
+        "summary": content[:20],
+        "content": content,
+    } | columns
+    names, values = ", ".join(columns), ", ".join(f"%({name})s" for name in columns)
+    return str(db.value(f"insert into agent_memories ({names}) values ({values}) returning id", columns))
+
+
+def traces(db: Database) -> int:
+    return int(str(db.value("select count(*) from agent_memory_recall_traces")))
+
+
+def test_a_recall_leaves_one_trace_its_items_one_audit_event_and_counts_once(ledger_db: Database) -> None:
+    first = write(ledger_db, "Invoices are immutable", task_id="invoicing")
+    write(ledger_db, "Payments are retried", task_id="invoicing")
+    answer = recall(ledger_db, p_query="immutable", p_task_id="invoicing", p_runtime_name="agent-7")
+    assert answer["traced"] is True
+    assert answer["policy"] == "ranked_ledger"
+    assert [hit["rank"] for hit in answer["hits"]] == [1, 2]
+    ((trace, query, policy),) = ledger_db.rows(
+        "select id, query, response_policy ->> 'recall_policy' from agent_memory_recall_traces where request_id = %s",
+        (answer["request_id"],),
+    )
+    assert (query, policy) == ("immutable", "ranked_ledger")
+    items = ledger_db.rows(
+        "select memory_id::text, rank, similarity, returned, used from agent_memory_recall_items where trace_id = %s order by rank",
+        (trace,),
+    )
+    assert items[0] == (first, 1, None, True, None)
+    assert len(items) == 2
+    assert ledger_db.rows("select event_type, trace_id, task_id from agent_memory_audit_events") == [
+        ("recall_requested", trace, "invoicing")
+    ]
+    assert ledger_db.rows("select recall_count, used_count from agent_decision_ledger") == [(1, 0), (1, 0)]
+
+
+def test_a_repeat_with_the_same_request_id_answers_again_and_leaves_no_second_trace(
+    ledger_db: Database,
+) -> None:
+    write(ledger_db, "Invoices are immutable")
+    request = uuid.uuid4()
+    first = recall(ledger_db, p_query="immutable", p_request_id=request)
+    again = recall(ledger_db, p_query="immutable", p_request_id=request)
+    assert (first["replayed"], again["replayed"]) == (False, True)
+    assert first["hits"] == again["hits"]
+    assert again["traced"] is True
+    assert traces(ledger_db) == 1
+    assert ledger_db.rows("select recall_count from agent_decision_ledger") == [(1,)]
+
+
+def test_two_recalls_with_one_request_id_at_once_leave_one_trace(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    request = uuid.uuid4()
+    start = threading.Barrier(8)
+    failures: list[BaseException] = []
+
+    def ask(connection: psycopg.Connection[tuple]) -> None:
+        try:
+            start.wait(30)
+            connection.execute("select recall_decisions('acme', 'immutable', p_request_id => %s)", (request,))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask, args=(ledger_db.connect("service_role"),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert traces(ledger_db) == 1
+    assert ledger_db.rows("select recall_count from agent_decision_ledger") == [(1,)]
+
+
+def test_a_request_id_of_another_workspace_is_a_conflict_that_reveals_nothing(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    request = recall(ledger_db, p_query="immutable")["request_id"]
+    with pytest.raises(psycopg.Error) as error:
+        recall(ledger_db, "other", p_query="x", p_request_id=request)
+    assert error.value.sqlstate == "RL409"
+    assert "acme" not in str(error.value)
+
+
+def test_without_a_trace_nothing_is_written(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    assert recall(ledger_db, p_query="immutable", p_trace=False)["traced"] is False
+    assert traces(ledger_db) == 0
+    assert ledger_db.rows("select recall_count, last_recalled_at from agent_decision_ledger") == [(0, None)]
+
+
+def test_a_recall_without_text_traces_an_empty_query(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    recall(ledger_db)
+    assert ledger_db.value("select query from agent_memory_recall_traces") == ""
+
+
+def test_a_trace_that_cannot_be_written_does_not_cost_the_answer(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    ledger_db.owner.execute(
+        "alter table agent_memory_recall_items add constraint full_up check (false) not valid"
+    )
+    answer = recall(ledger_db, p_query="immutable")
+    assert len(answer["hits"]) == 1
+    assert answer["traced"] is False
+    assert traces(ledger_db) == 0
+
+
+def test_values_are_clamped_to_the_ranges_of_the_host(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable", confidence=1)
+    answer = recall(ledger_db, p_query="immutable", p_w_importance=1e9)
+    assert answer["traced"] is True
+    assert answer["hits"][0]["ranking_score"] > 1e8
+    assert str(ledger_db.value("select ranking_score from agent_memory_recall_items")) == "999.9999"
+
+
+@pytest.mark.parametrize("workspace", ["unknown", "empty"])
+def test_an_empty_workspace_answers_an_empty_list_with_a_hint(ledger_db: Database, workspace: str) -> None:
+    answer = recall(ledger_db, workspace, p_query="anything")
+    assert answer["hits"] == []
+    assert "no decisions yet" in answer["hint"]
+
+
+def test_a_filter_that_leaves_nothing_says_where_to_look(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable", task_id="invoicing")
+    assert "scope" in recall(ledger_db, p_task_id="other")["hint"]
+
+
+@pytest.mark.parametrize("workspace", ["", "  ", None])
+def test_an_empty_workspace_name_is_refused(ledger_db: Database, workspace: str | None) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="p_workspace_id"):
+        recall(ledger_db, workspace)  # type: ignore[arg-type]
+
+
+def test_a_budget_shortens_then_drops_and_names_both(ledger_db: Database) -> None:
+    whole = write(ledger_db, "short immutable", confidence=1)
+    long = write(ledger_db, "immutable " + "word " * 400, summary="in brief", confidence=0.9)
+    wide = write(ledger_db, "immutable " * 3 + "x" * 2000, summary="y" * 2000, confidence=0.1)
+    answer = recall(ledger_db, p_query="immutable", p_max_tokens=160)
+    assert answer["dropped"] == [wide]
+    assert answer["shortened"] == [long]
+    assert {hit["memory_id"] for hit in answer["hits"]} == {whole, long}
+    assert [hit["rank"] for hit in answer["hits"]] == [1, 2]
+    fence = int(str(ledger_db.value("select ranked_ledger.fence_tokens()", role="service_role")))
+    assert sum(hit["tokens"] for hit in answer["hits"]) + fence <= 160
+    for hit in answer["hits"]:
+        assert hit["tokens"] == -(-len(hit["line"]) // 4)
+    (shortened,) = [hit for hit in answer["hits"] if hit["shortened"]]
+    assert "in brief" in shortened["line"]
+    assert "word word" not in shortened["line"]
+
+
+def test_a_budget_below_the_fence_is_refused(ledger_db: Database) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="p_max_tokens"):
+        recall(ledger_db, p_max_tokens=10)
+
+
+def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledger_db: Database) -> None:
+    old = write(ledger_db, "Invoices are immutable")
+    new = write(ledger_db, "Invoices may be voided")
+    leaning = write(ledger_db, "Numbers are never reused")
+    ledger_db.owner.execute(
+        "insert into agent_memory_relations (from_memory_id, to_memory_id, relation) values (%s, %s, 'supersedes')",
+        (new, old),
+    )
+    ledger_db.owner.execute("update agent_memories set lifecycle_status = 'superseded' where id = %s", (old,))
+    ledger_db.owner.execute(
+        "insert into agent_decision_edges (from_memory_id, to_memory_id, relation) values (%s, %s, 'depends_on')",
+        (leaning, old),
+    )
+    hits = {hit["memory_id"]: hit for hit in recall(ledger_db, p_include_superseded=True)["hits"]}
+    assert (hits[old]["successor"], hits[new]["successor"]) == (new, None)
+    assert [hits[id_]["rests_on_retired"] for id_ in (old, new, leaning)] == [False, False, True]
+    assert {id_["memory_id"] for id_ in recall(ledger_db)["hits"]} == {new, leaning}
+
+
+def test_policies_stand_side_by_side_and_a_trace_without_one_is_vector(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    recall(ledger_db, p_query="immutable")
+    recall(ledger_db, p_query="nothing", p_policy="text_only")
+    ledger_db.owner.execute(
+        "insert into agent_memory_recall_traces (request_id, workspace_id, query, schema_version, response_policy) "
+        "values (gen_random_uuid(), 'acme', 'q', '1', %s)",
+        (Jsonb({"max_items": 3}),),
+    )
+    rows = ledger_db.rows(
+        "select recall_policy, recall_requests, items_returned, avg_similarity from agent_recall_policy_stats order by 1",
+        role="service_role",
+    )
+    assert rows == [("ranked_ledger", 1, 1, None), ("text_only", 1, 1, None), ("vector", 1, 0, None)]
