@@ -1,0 +1,179 @@
+"""What an argument may be. Each function gives the form that the database takes, or says what is wrong.
+
+Messages name the argument and its limits and never repeat its text: it may be somebody's memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from ranked_ledger.errors import InvalidArgumentError
+from ranked_ledger.models import DecisionRef
+
+MAX_CONTENT_BYTES: Final = 256 * 1024
+MAX_ALTERNATIVES: Final = 20
+MAX_STEP: Final = 1_000_000_000
+MAX_HITS: Final = 1_000
+MAX_PAGE: Final = 500
+MAX_KEY_CHARACTERS: Final = 255
+_MAX_DIMENSIONS: Final = 16_000
+_MAX_FLOAT4: Final = 3.4028234663852886e38
+
+
+def text(name: str, value: object, *, blank: bool = False, max_bytes: int | None = None) -> str:
+    """A text that PostgreSQL can hold: no NUL, no half of a surrogate pair; not blank unless `blank`."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a text, not {_kind(value)}")
+    if not blank and not value.strip():
+        raise InvalidArgumentError(f"{name} is blank")
+    if "\x00" in value:
+        raise InvalidArgumentError(f"{name} holds a NUL character, which PostgreSQL cannot store")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as broken:
+        raise InvalidArgumentError(
+            f"{name} holds half of a surrogate pair at character {broken.start}"
+        ) from None
+    if max_bytes is not None and size > max_bytes:
+        raise InvalidArgumentError(
+            f"{name} has {size:,} bytes; {max_bytes:,} are allowed",
+            hint="record a summary and keep the long text elsewhere",
+        )
+    return value
+
+
+def optional_text(name: str, value: object, *, blank: bool = False) -> str | None:
+    return None if value is None else text(name, value, blank=blank)
+
+
+def one_of(name: str, value: object, allowed: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(allowed)}")
+    return value
+
+
+def fraction(name: str, value: object) -> float:
+    number = finite(name, value)
+    if not 0 <= number <= 1:
+        raise InvalidArgumentError(f"{name} must lie in [0, 1]; it is {number!r}")
+    return number
+
+
+def finite(name: str, value: object, *, minimum: float | None = None) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise InvalidArgumentError(f"{name} must be a number, not {_kind(value)}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgumentError(f"{name} must be a number, not {_kind(value)}") from None
+    if not math.isfinite(number):
+        raise InvalidArgumentError(f"{name} must be finite; it is {number!r}")
+    if minimum is not None and number < minimum:
+        raise InvalidArgumentError(f"{name} must be at least {minimum:g}; it is {number!r}")
+    return number
+
+
+def whole(name: str, value: object, *, minimum: int, maximum: int | None = None) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidArgumentError(f"{name} must be a whole number, not {_kind(value)}")
+    number = value.__index__()
+    if number < minimum or (maximum is not None and number > maximum):
+        limits = f"at least {minimum:,}" if maximum is None else f"in [{minimum:,}, {maximum:,}]"
+        raise InvalidArgumentError(f"{name} must be {limits}; it is {number:,}")
+    return int(number)
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name} must be True or False, not {_kind(value)}")
+    return value
+
+
+def uuid(name: str, value: object) -> str:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, str):
+        try:
+            return str(UUID(value))
+        except ValueError:
+            pass
+    raise InvalidArgumentError(f"{name} must be a UUID, not {_kind(value)}")
+
+
+def decision(name: str, value: object) -> str:
+    """The memory id of anything that names a decision: a model with `memory_id`, a UUID or its text."""
+    return uuid(name, getattr(value, "memory_id", value))
+
+
+def decisions(name: str, value: DecisionRef | Iterable[DecisionRef]) -> list[str]:
+    """The memory ids of one or many, in order, each once."""
+    if isinstance(value, (str, UUID)) or hasattr(value, "memory_id"):
+        return [decision(name, value)]
+    if not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"{name} must be decisions or their ids, not {_kind(value)}")
+    return list(dict.fromkeys(decision(f"{name}[{place}]", one) for place, one in enumerate(value)))
+
+
+def alternatives(value: object) -> list[str]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"alternatives must be a list of texts, not {_kind(value)}")
+    texts = [text(f"alternatives[{place}]", one) for place, one in enumerate(value)]
+    if len(texts) > MAX_ALTERNATIVES:
+        raise InvalidArgumentError(f"alternatives has {len(texts)} texts; {MAX_ALTERNATIVES} are allowed")
+    return texts
+
+
+def mapping(name: str, value: object) -> dict[str, Any]:
+    """A JSON object that PostgreSQL can hold as jsonb."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{name} must be a mapping, not {_kind(value)}")
+    try:
+        plain = json.dumps(dict(value), allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise InvalidArgumentError(f"{name} is not JSON: {wrong}") from None
+    if "\\u0000" in plain.replace("\\\\", ""):
+        raise InvalidArgumentError(f"{name} holds a NUL character, which PostgreSQL cannot store")
+    text(name, plain)
+    result: dict[str, Any] = json.loads(plain)
+    return result
+
+
+def moment(name: str, value: object) -> str:
+    if not isinstance(value, datetime):
+        raise InvalidArgumentError(f"{name} must be a datetime, not {_kind(value)}")
+    if value.utcoffset() is None:
+        raise InvalidArgumentError(
+            f"{name} has no time zone", hint="use datetime.now(timezone.utc) and the like"
+        )
+    return value.isoformat()
+
+
+def vector(name: str, value: object) -> str:
+    """An embedding as text, `[0.1,0.2]`: no number format between here and pgvector can harm it.
+
+    Any iterable of numbers will do, a numpy array too. NaN, infinity, what float4 cannot hold, an empty
+    vector and one without a direction (all zero) are refused.
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"{name} must be a sequence of numbers, not {_kind(value)}")
+    tolist = getattr(value, "tolist", None)
+    plain: Sequence[object] = list(tolist()) if callable(tolist) else list(value)
+    numbers = [finite(f"{name}[{place}]", one) for place, one in enumerate(plain)]
+    if not 0 < len(numbers) <= _MAX_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"{name} must have 1 to {_MAX_DIMENSIONS:,} numbers; it has {len(numbers):,}"
+        )
+    if max(abs(number) for number in numbers) > _MAX_FLOAT4:
+        raise InvalidArgumentError(f"{name} holds a number that float4 cannot hold")
+    if not any(numbers):
+        raise InvalidArgumentError(f"{name} is all zero, so it has no direction to compare")
+    return f"[{','.join(map(repr, numbers))}]"
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,328 @@
+"""The asynchronous client: the methods of `client`, awaited, over the same run loop."""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+import httpx
+
+from ranked_ledger import batches, calls, embeddings, wire
+from ranked_ledger.calls import Call
+from ranked_ledger.embeddings import AsyncEmbedder, Embedder
+from ranked_ledger.errors import RankedLedgerError
+from ranked_ledger.models import (
+    UNSET,
+    CreatedBy,
+    Decision,
+    DecisionDetail,
+    DecisionRef,
+    Edge,
+    Enrolled,
+    Forgotten,
+    Lifecycle,
+    NewDecision,
+    PolicyStats,
+    Pruned,
+    Recall,
+    Relation,
+    SettableLifecycle,
+    Status,
+    Superseded,
+    Unset,
+    UsageMarked,
+    Visibility,
+    Weights,
+)
+from ranked_ledger.session import Session, new_key
+from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
+
+T = TypeVar("T")
+
+
+class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
+    """`RankedLedger` for asyncio: the same methods with the same arguments, awaited.
+
+    `timeline` is walked with `async for`; `record_many` takes asynchronous iterables too; a synchronous
+    embedder runs in a thread. Close it with `aclose` or `async with`.
+
+    Example:
+        >>> async with AsyncRankedLedger.from_env(workspace="acme") as ledger:        # doctest: +SKIP
+        ...     await ledger.record("Invoices are immutable once sent", importance=0.9)
+    """
+
+    _new_http = httpx.AsyncClient
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they belong to a given `http_client` or another client's copy."""
+        if self._owned:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def record(
+        self,
+        content: str,
+        *,
+        rationale: str | None = None,
+        alternatives: Sequence[str] = (),
+        importance: float | None = None,
+        step: int | None = None,
+        task: str | None = None,
+        project: str | Unset | None = UNSET,
+        summary: str | None = None,
+        depends_on: DecisionRef | Sequence[DecisionRef] = (),
+        embedding: Sequence[float] | None = None,
+        embedding_model: str | None = None,
+        pinned: bool = False,
+        visibility: Visibility | None = None,
+        created_by: CreatedBy | None = None,
+        flow: str | None = None,
+        runtime_name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Decision:
+        """As `RankedLedger.record`."""
+        new = NewDecision(
+            content,
+            rationale=rationale,
+            alternatives=alternatives,
+            importance=importance,
+            step=step,
+            task=task,
+            project=self._project(project),
+            summary=summary,
+            depends_on=depends_on,
+            embedding=embedding,
+            embedding_model=embedding_model,
+            pinned=pinned,
+            visibility=visibility,
+            created_by=created_by,
+            flow=flow,
+            runtime_name=runtime_name,
+            metadata=metadata,
+        )
+        call = calls.record(self.workspace, calls.checked(new), key=idempotency_key or new_key())
+        return await self._run(
+            call if embedding is not None else await self._completed(call, "embedding", content)
+        )
+
+    async def record_many(
+        self,
+        decisions: Iterable[NewDecision | Mapping[str, Any]] | AsyncIterable[NewDecision | Mapping[str, Any]],
+        *,
+        idempotency_key: str | None = None,
+        on_batch: Callable[[Sequence[Decision]], object] | None = None,
+    ) -> list[Decision]:
+        """As `RankedLedger.record_many`."""
+        key = calls.batch_key(idempotency_key or new_key())
+        written: list[Decision] = []
+        number = 0
+        try:
+            async for elements in batches.cut_async(decisions, self.project):
+                ready = embeddings.attach(
+                    elements, await self._embed(embeddings.wanting(elements)), self._options.embedder
+                )
+                done = await self._run(calls.record_many(self.workspace, ready, key=f"{key}/{number}"))
+                written += done
+                number += 1
+                if on_batch is not None:
+                    on_batch(done)
+        except RankedLedgerError as error:
+            error.written = tuple(written)
+            raise
+        return written
+
+    async def recall(
+        self,
+        query: str | None = None,
+        *,
+        task: str | None = None,
+        project: str | Unset | None = UNSET,
+        current_step: int | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        include_superseded: bool = False,
+        weights: Weights | Mapping[str, float] | None = None,
+        half_life_steps: float | None = None,
+        dependency_saturation: float | None = None,
+        embedding: Sequence[float] | None = None,
+        embedding_model: str | None = None,
+        trace: bool = True,
+        request_id: UUID | str | None = None,
+        policy: str | None = None,
+    ) -> Recall:
+        """As `RankedLedger.recall`."""
+        call = calls.recall(
+            self.workspace,
+            query,
+            task=task,
+            project=self._project(project),
+            current_step=current_step,
+            limit=limit,
+            max_tokens=max_tokens,
+            include_superseded=include_superseded,
+            weights=weights,
+            half_life_steps=half_life_steps,
+            dependency_saturation=dependency_saturation,
+            embedding=embedding,
+            embedding_model=embedding_model,
+            trace=trace,
+            request_id=request_id or (new_key() if trace else None),
+            policy=policy,
+        )
+        wanted = "" if query is None or embedding is not None else query.strip()
+        return await self._run(await self._completed(call, "query_embedding", wanted) if wanted else call)
+
+    async def get(self, decision: DecisionRef) -> DecisionDetail:
+        """As `RankedLedger.get`."""
+        return await self._run(calls.get(self.workspace, decision))
+
+    def timeline(
+        self,
+        *,
+        task: str | None = None,
+        project: str | Unset | None = UNSET,
+        lifecycle: Lifecycle | Iterable[Lifecycle] | None = None,
+        pinned: bool | None = None,
+        newest_first: bool = True,
+        limit: int | None = None,
+        page_size: int = DEFAULT_PAGE,
+        after: Mapping[str, Any] | None = None,
+    ) -> AsyncTimeline:
+        """As `RankedLedger.timeline`."""
+        ask = partial(
+            calls.timeline,
+            self.workspace,
+            project=self._project(project),
+            task=task,
+            lifecycle=lifecycle,
+            pinned=pinned,
+            newest_first=newest_first,
+        )
+        return AsyncTimeline(self._run, walk(ask, after=after, limit=limit, page_size=page_size))
+
+    async def link(
+        self,
+        decision: DecisionRef,
+        to: DecisionRef,
+        *,
+        relation: Relation = "depends_on",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Edge:
+        """As `RankedLedger.link`."""
+        return await self._run(calls.link(self.workspace, decision, to, relation, metadata))
+
+    async def unlink(
+        self, decision: DecisionRef, to: DecisionRef, *, relation: Relation = "depends_on"
+    ) -> Edge:
+        """As `RankedLedger.unlink`."""
+        return await self._run(calls.unlink(self.workspace, decision, to, relation))
+
+    async def supersede(
+        self, old: DecisionRef, *, by: DecisionRef, reason: str | None = None, actor: str | None = None
+    ) -> Superseded:
+        """As `RankedLedger.supersede`."""
+        return await self._run(calls.supersede(self.workspace, old, by=by, reason=reason, actor=actor))
+
+    async def set_lifecycle(
+        self,
+        decision: DecisionRef,
+        lifecycle: SettableLifecycle,
+        *,
+        reason: str | None = None,
+        actor: str | None = None,
+    ) -> Decision:
+        """As `RankedLedger.set_lifecycle`."""
+        return await self._run(
+            calls.set_lifecycle(self.workspace, decision, lifecycle, reason=reason, actor=actor)
+        )
+
+    async def set_importance(self, decision: DecisionRef, importance: float) -> Decision:
+        """As `RankedLedger.set_importance`."""
+        return await self._run(calls.set_importance(self.workspace, decision, importance))
+
+    async def pin(self, decision: DecisionRef) -> Decision:
+        """As `RankedLedger.pin`."""
+        return await self._run(calls.pin(self.workspace, decision, True))
+
+    async def unpin(self, decision: DecisionRef) -> Decision:
+        """As `RankedLedger.unpin`."""
+        return await self._run(calls.pin(self.workspace, decision, False))
+
+    async def forget(self, decision: DecisionRef) -> Forgotten:
+        """As `RankedLedger.forget`."""
+        return await self._run(calls.forget(self.workspace, decision))
+
+    async def mark_used(
+        self, recall: Recall | UUID | str, decisions: DecisionRef | Iterable[DecisionRef]
+    ) -> UsageMarked:
+        """As `RankedLedger.mark_used`."""
+        return await self._run(calls.mark_usage(self.workspace, recall, used=decisions))
+
+    async def mark_ignored(
+        self,
+        recall: Recall | UUID | str,
+        decisions: DecisionRef | Iterable[DecisionRef],
+        *,
+        reason: str | None = None,
+    ) -> UsageMarked:
+        """As `RankedLedger.mark_ignored`."""
+        return await self._run(calls.mark_usage(self.workspace, recall, ignored=decisions, reason=reason))
+
+    async def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
+        """As `RankedLedger.policy_stats`."""
+        return await self._run(calls.policy_stats(self.workspace, since))
+
+    async def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
+        """As `RankedLedger.prune_traces`."""
+        return await self._run(calls.prune_traces(self.workspace, before, limit))
+
+    async def status(self, *, everywhere: bool = False) -> Status:
+        """As `RankedLedger.status`."""
+        return await self._run(calls.status(None if everywhere else self.workspace))
+
+    async def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
+        """As `RankedLedger.enroll_missing`."""
+        return await self._run(calls.enroll_missing(None if everywhere else self.workspace, limit))
+
+    async def _run(self, call: Call[T]) -> T:
+        if not self._gate.passed:
+            wire.check_version(await self._answer(calls.schema_version()))
+            self._gate.passed = True
+        return await self._answer(call)
+
+    async def _answer(self, call: Call[T]) -> T:
+        request = self._request(call)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return wire.decode(call, await self._http.post(**request), datetime.now(UTC))
+            except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
+                wait = self._wait(problem, attempt, call.repeatable)
+            await sleep(wait)
+
+    async def _completed(self, call: Call[T], name: str, text: str) -> Call[T]:
+        return embeddings.complete(call, name, await self._embed([text]), self._options.embedder)
+
+    async def _embed(self, texts: Sequence[str]) -> list[str] | None:
+        embedder = self._options.embedder
+        if embedder is None or not texts:
+            return None
+        try:
+            return embeddings.checked(await embeddings.embed_async(embedder, texts), texts)
+        except Exception as error:
+            embeddings.fall_back(error, self._options.on_embedding_failure)
+            return None

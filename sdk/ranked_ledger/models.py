@@ -1,0 +1,451 @@
+"""What the ledger takes and answers, as frozen values. Fields that a newer server adds are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Literal, Protocol, overload
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ranked_ledger import prompts
+from ranked_ledger.explanation import Explanation, explain
+
+Lifecycle = Literal["active", "stale", "disputed", "rejected", "superseded"]
+SettableLifecycle = Literal["active", "stale", "disputed", "rejected"]
+Relation = Literal["depends_on", "informs", "blocks"]
+Visibility = Literal["personal", "channel", "project", "workspace", "organization"]
+CreatedBy = Literal["user", "agent", "system", "import"]
+
+
+class Unset(Enum):
+    """The type of `UNSET`: "as the client was made", where None means "none" or "all"."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+
+
+class HasMemoryId(Protocol):
+    """Whatever names a decision: a `Decision`, a `Hit`, an end of an edge."""
+
+    @property
+    def memory_id(self) -> UUID: ...
+
+
+DecisionRef = HasMemoryId | UUID | str
+
+
+@dataclass(frozen=True, slots=True)
+class NewDecision:
+    """A decision to be written by `record_many`; the fields are the arguments of `RankedLedger.record`.
+
+    Example:
+        >>> NewDecision("Invoices are immutable once sent", importance=0.9, task="invoicing").importance
+        0.9
+    """
+
+    content: str
+    _: KW_ONLY
+    rationale: str | None = None
+    alternatives: Sequence[str] = ()
+    importance: float | None = None
+    step: int | None = None
+    task: str | None = None
+    project: str | Unset | None = UNSET
+    summary: str | None = None
+    depends_on: DecisionRef | Sequence[DecisionRef] = ()
+    embedding: Sequence[float] | None = None
+    embedding_model: str | None = None
+    pinned: bool = False
+    visibility: Visibility | None = None
+    created_by: CreatedBy | None = None
+    flow: str | None = None
+    runtime_name: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each component of the score counts: finite and at least 0; None keeps the default.
+
+    The defaults are relevance 0.45, importance 0.25, recency 0.15 and dependency 0.15.
+
+    Example:
+        >>> Weights(recency=0).recency
+        0
+    """
+
+    relevance: float | None = None
+    importance: float | None = None
+    recency: float | None = None
+    dependency: float | None = None
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Decision(_Answer):
+    """A decision as the ledger holds it.
+
+    - `memory_id`: its id everywhere. `step_index`: its step in its stream (workspace, project, task).
+    - `step_settled`: False while the step is provisional. `importance`: in [0,1].
+    - `lifecycle_status`: active, stale, disputed, rejected or superseded: the lifecycle in force.
+    - `replayed`: True where a write with the same idempotency key had already written it.
+    - `changed`: after a change, whether anything was different before; None otherwise.
+    """
+
+    memory_id: UUID
+    workspace_id: str
+    project_id: str | None = None
+    task_id: str | None = None
+    flow_id: str | None = None
+    step_index: int
+    step_settled: bool = True
+    summary: str | None = None
+    content: str
+    rationale: str | None = None
+    alternatives: tuple[str, ...] = ()
+    importance: float
+    pinned: bool = False
+    lifecycle_status: str
+    review_status: str | None = None
+    visibility: str | None = None
+    created_by: str | None = None
+    recall_count: int = 0
+    used_count: int = 0
+    last_recalled_at: datetime | None = None
+    embedding_model: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    ledger_metadata: dict[str, Any] = Field(default_factory=dict)
+    created_at: datetime
+    updated_at: datetime
+    replayed: bool = False
+    changed: bool | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.memory_id)
+
+
+class ChainLink(_Answer):
+    """One decision of a supersession chain."""
+
+    memory_id: UUID
+    summary: str | None = None
+    step_index: int | None = None
+    lifecycle_status: str | None = None
+
+
+class EdgeEnd(ChainLink):
+    """The other end of an edge."""
+
+    relation: str
+
+
+class LostGround(_Answer):
+    """A decision that this one rested on and that was forgotten."""
+
+    memory_id: UUID
+    relation: str
+    forgotten_at: datetime
+
+
+class Transition(_Answer):
+    """One change of a decision's lifecycle, with the stream's step at that moment."""
+
+    lifecycle_status: str
+    step_index: int | None = None
+    at: datetime
+    reason: str | None = None
+    actor: str | None = None
+
+
+class DecisionDetail(Decision):
+    """A decision in full.
+
+    - `successor`: the newest active decision of its supersession chain, or None.
+    - `chain`: that chain, oldest first. `edges_out`, `edges_in`: its edges, by the other end.
+    - `lost_ground`: what it rested on and was forgotten. `history`: its transitions, oldest first.
+    """
+
+    successor: UUID | None = None
+    chain: tuple[ChainLink, ...] = ()
+    edges_out: tuple[EdgeEnd, ...] = ()
+    edges_in: tuple[EdgeEnd, ...] = ()
+    lost_ground: tuple[LostGround, ...] = ()
+    history: tuple[Transition, ...] = ()
+
+    __hash__ = Decision.__hash__
+
+
+class Hit(_Answer):
+    """A decision that a recall returned.
+
+    - `score`: its rank's reason, in [-0.30, sum of the weights]. `explain()` takes it apart.
+    - `relevance`, `importance`, `recency`, `dependency_boost`: the four components, each in [0,1].
+    - `relevance_source`: cosine, fts or none. `similarity`, `text_relevance`: both, kept apart.
+    - `step_distance`: steps between it and now. `live_dependents`: live decisions that rest on it.
+    - `successor`: what replaced it, or None. `rests_on_retired`: something it rests on no longer holds.
+    - `shortened`: its line shows the summary, to fit the token budget. `tokens`: what the line costs.
+    - `line`: the rendered item that a prompt shows.
+    """
+
+    rank: int
+    memory_id: UUID
+    summary: str | None = None
+    content: str
+    rationale: str | None = None
+    step_index: int
+    importance: float
+    pinned: bool = False
+    lifecycle_status: str
+    relevance: float
+    relevance_source: str
+    recency: float
+    dependency_boost: float
+    ranking_score: float
+    project_id: str | None = None
+    task_id: str | None = None
+    similarity: float | None = None
+    text_relevance: float | None = None
+    step_distance: int | None = None
+    live_dependents: int | None = None
+    alternatives: tuple[str, ...] = ()
+    successor: UUID | None = None
+    rests_on_retired: bool = False
+    shortened: bool = False
+    tokens: int | None = None
+    line: str
+    arguments: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.memory_id)
+
+    @property
+    def score(self) -> float:
+        """The score, as the database computed it."""
+        return self.ranking_score
+
+    def explain(self) -> Explanation:
+        """Why this hit stands where it stands; `str()` of it is for people, `as_dict()` for programs."""
+        return explain(
+            arguments=self.arguments,
+            score=self.ranking_score,
+            relevance=self.relevance,
+            relevance_source=self.relevance_source,
+            importance=self.importance,
+            recency=self.recency,
+            dependency=self.dependency_boost,
+            step_distance=self.step_distance,
+            live_dependents=self.live_dependents,
+            lifecycle_status=self.lifecycle_status,
+            pinned=self.pinned,
+            rests_on_retired=self.rests_on_retired,
+        )
+
+
+@dataclass(frozen=True)
+class Recall(Sequence[Hit]):
+    """The hits of one recall, best first.
+
+    - `request_id`: names its trace, for `mark_used` and `mark_ignored`; None without a trace.
+    - `shortened`, `dropped`: what the token budget shortened to its summary, or left out.
+    - `exact`: whether the order is exact rather than that of an approximate index.
+    - `arguments`: what was in force after defaults. `policy`: the policy that the trace names.
+    - `traced`: whether the trace was written. `replayed`: whether it had been before.
+    - `hint`: where there are no hits, a sentence about why.
+    """
+
+    hits: tuple[Hit, ...]
+    request_id: UUID | None = None
+    shortened: tuple[UUID, ...] = ()
+    dropped: tuple[UUID, ...] = ()
+    exact: bool = True
+    policy: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    traced: bool = False
+    replayed: bool = False
+    hint: str | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def to_prompt(self, *, max_tokens: int | None = None) -> str:
+        """The hits as one fenced block for a prompt, labelled as data; empty where there are none.
+
+        - `max_tokens`: an upper bound for the whole block, in tokens of four characters. A recall with
+          `max_tokens` keeps to it already.
+        """
+        return prompts.render(self.hits, max_tokens=max_tokens)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, ready for JSON."""
+        return {
+            "request_id": None if self.request_id is None else str(self.request_id),
+            "hits": [hit.model_dump(mode="json", exclude={"arguments"}) for hit in self.hits],
+            "shortened": [str(memory_id) for memory_id in self.shortened],
+            "dropped": [str(memory_id) for memory_id in self.dropped],
+            "exact": self.exact,
+            "policy": self.policy,
+            "arguments": dict(self.arguments),
+            "traced": self.traced,
+            "replayed": self.replayed,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True)
+class Page(Sequence[Decision]):
+    """One page of a timeline. `next` is the cursor of the page after it, or None on the last one."""
+
+    decisions: tuple[Decision, ...]
+    next: Mapping[str, Any] | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
+    def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
+        return self.decisions[index]
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self.decisions)
+
+
+class Edge(_Answer):
+    """An edge between two decisions. `created` or `removed` says whether this call changed anything."""
+
+    from_memory_id: UUID
+    to_memory_id: UUID
+    relation: str
+    created: bool | None = None
+    removed: bool | None = None
+
+
+class Superseded(_Answer):
+    """Both ends of a supersession. `changed` is False where it stood already."""
+
+    old: Decision
+    new: Decision
+    changed: bool
+
+
+class Forgotten(_Answer):
+    """What a `forget` left behind.
+
+    - `already`: it had been forgotten before. `thought_deleted`: its thought went too, since no other
+      memory points to it. `dependents`: what rested on it and now keeps a mark that its ground is gone.
+    """
+
+    memory_id: UUID
+    forgotten_at: datetime
+    already: bool = False
+    thought_deleted: bool = False
+    dependents: tuple[UUID, ...] = ()
+
+
+class UsageMarked(_Answer):
+    """How many items of a trace were marked now, were marked `already`, or are not in it (`unknown`)."""
+
+    used: int
+    ignored: int
+    already: int = 0
+    unknown: tuple[UUID, ...] = ()
+
+
+class PolicyStats(_Answer):
+    """How one recall policy has done: averages and rates are in [0,1], or None where nothing is known."""
+
+    recall_policy: str
+    recall_requests: int
+    items_returned: int
+    avg_similarity: float | None = None
+    avg_ranking_score: float | None = None
+    used_rate: float | None = None
+    ignored_rate: float | None = None
+
+
+class Pruned(_Answer):
+    """How many traces were deleted, and whether there are `more` to delete."""
+
+    deleted: int
+    more: bool
+
+
+class Enrolled(_Answer):
+    """What a backfill did, and whether there is `more` for another one."""
+
+    enrolled: int
+    settled: int = 0
+    failed: int = 0
+    more: bool = False
+
+
+class WorkspaceStatus(_Answer):
+    """One workspace in a `Status`."""
+
+    workspace_id: str
+    decisions: int
+    newest_step: int | None = None
+    last_recorded_at: datetime | None = None
+
+
+class EnrolmentFailure(_Answer):
+    """A memory that could not be enrolled, and why."""
+
+    memory_id: UUID | None = None
+    workspace_id: str | None = None
+    reason: str | None = None
+    sqlstate: str | None = None
+    at: datetime | None = None
+
+
+class Check(_Answer):
+    """One check of the ledger on itself."""
+
+    name: str
+    ok: bool
+    detail: str | None = None
+
+
+class Status(_Answer):
+    """How the ledger stands: versions, counts, the busiest workspaces, failures and checks."""
+
+    schema_version: int
+    postgres_version: str | None = None
+    pgvector_version: str | None = None
+    pgvector_schema: str | None = None
+    embedding_dimension: int | None = None
+    decisions: int = 0
+    enrolled: int = 0
+    missing: int = 0
+    set_aside: int = 0
+    provisional: int = 0
+    failures: int = 0
+    edges: int = 0
+    streams: int = 0
+    traces: int = 0
+    workspaces: tuple[WorkspaceStatus, ...] = ()
+    recent_failures: tuple[EnrolmentFailure, ...] = ()
+    checks: tuple[Check, ...] = ()

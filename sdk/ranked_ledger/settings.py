@@ -1,0 +1,153 @@
+"""Where the ledger is and how to prove who asks: URLs, the kinds of keys, and the environment."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from ranked_ledger.errors import ConfigurationError
+
+URL_VARIABLE: Final = "SUPABASE_URL"
+KEY_VARIABLES: Final = ("SUPABASE_SECRET_KEY", "SUPABASE_SERVICE_ROLE_KEY")
+
+_REST_PATH: Final = "/rest/v1"
+_SERVICE_ONLY: Final = (
+    "the ledger answers to the service role only: use the project's secret key (sb_secret_...) "
+    "or its legacy service_role key"
+)
+
+
+class SupabaseClient(Protocol):
+    """What is read of a `supabase.Client` or `AsyncClient`: where it goes and the key that it was made with.
+
+    Never its headers: signing a user in changes them, and the rights with them.
+    """
+
+    @property
+    def supabase_url(self) -> Any: ...
+    @property
+    def supabase_key(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Connection:
+    """The URL that functions are called under, and the headers that carry the key, not in its `repr`."""
+
+    rest_url: str
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Connection({self.rest_url!r})"
+
+
+def project(url: str, key: str) -> Connection:
+    """A Supabase project, through its gateway. A new key goes in `apikey` only: it is not a JWT."""
+    base = _base(url)
+    key = _clean(key, "the key")
+    if key.startswith("sb_publishable_"):
+        raise ConfigurationError("this is a publishable key", hint=_SERVICE_ONLY)
+    role = _jwt_role(key)
+    if role in ("anon", "authenticated"):
+        raise ConfigurationError(f"this is a key of the role {role}", hint=_SERVICE_ONLY)
+    credentials = {"apikey": key}
+    if _is_jwt(key):
+        credentials["Authorization"] = f"Bearer {key}"
+    return _connection(base if base.endswith(_REST_PATH) else base + _REST_PATH, credentials)
+
+
+def postgrest(url: str, token: str | None) -> Connection:
+    """A bare PostgREST, without a gateway: it reads a JWT in `Authorization` and nothing else."""
+    if token is None:
+        return _connection(_base(url), {})
+    token = _clean(token, "the token")
+    if token.startswith("sb_"):
+        raise ConfigurationError(
+            "an sb_... key means nothing to PostgREST itself",
+            hint="pass a JWT whose role is service_role, or connect to the project: RankedLedger(url, key)",
+        )
+    return _connection(_base(url), {"Authorization": f"Bearer {token}"})
+
+
+def supabase(client: SupabaseClient) -> Connection:
+    """The project that a supabase client was made for, with the key that it was made with."""
+    url, key = getattr(client, "supabase_url", None), getattr(client, "supabase_key", None)
+    if url is None or key is None:
+        raise ConfigurationError(
+            f"{type(client).__name__} is no supabase client: it has no supabase_url and supabase_key"
+        )
+    return project(str(url), str(key))
+
+
+def environment(variables: Mapping[str, str] | None = None) -> Connection:
+    """The project that SUPABASE_URL and SUPABASE_SECRET_KEY, else SUPABASE_SERVICE_ROLE_KEY, name."""
+    found = os.environ if variables is None else variables
+    url = found.get(URL_VARIABLE, "").strip()
+    key = next((value for name in KEY_VARIABLES if (value := found.get(name, "").strip())), "")
+    missing = [name for name, value in ((URL_VARIABLE, url), (" or ".join(KEY_VARIABLES), key)) if not value]
+    if missing:
+        raise ConfigurationError(
+            f"the environment lacks {' and '.join(missing)}",
+            hint='take them from the project settings; for a local stack: eval "$(ranked-ledger stack env)"',
+        )
+    return project(url, key)
+
+
+def _connection(rest_url: str, credentials: Mapping[str, str]) -> Connection:
+    fixed = {
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "Content-Profile": "public",
+        "X-Client-Info": f"ranked-ledger/{version('ranked-ledger')}",
+    }
+    return Connection(rest_url, MappingProxyType(fixed | dict(credentials)))
+
+
+def _base(url: object) -> str:
+    if not isinstance(url, str) or not url.strip():
+        raise ConfigurationError("the URL is missing", hint="it looks like https://<project>.supabase.co")
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as wrong:
+        raise ConfigurationError(f"the URL cannot be read: {wrong}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError("the URL must begin with https:// or http:// and name a host")
+    if parts.username or parts.password:
+        raise ConfigurationError("the URL holds a user or a password", hint="pass the key as the key")
+    if parts.query or parts.fragment:
+        raise ConfigurationError(
+            "the URL has a query or a fragment", hint="it looks like https://<project>.supabase.co"
+        )
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _clean(key: object, name: str) -> str:
+    if not isinstance(key, str) or not key.strip():
+        raise ConfigurationError(f"{name} is missing", hint=_SERVICE_ONLY)
+    key = key.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigurationError(f"{name} holds characters that no key has", hint="copy it again")
+    return key
+
+
+def _is_jwt(key: str) -> bool:
+    return key.startswith("eyJ") and key.count(".") == 2
+
+
+def _jwt_role(key: str) -> str | None:
+    """The role that a JWT claims, unverified: only to name a mistake early."""
+    if not _is_jwt(key):
+        return None
+    claims = key.split(".")[1]
+    try:
+        role = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))).get("role")
+    except (ValueError, AttributeError):
+        return None
+    return role if isinstance(role, str) else None

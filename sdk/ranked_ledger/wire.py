@@ -1,0 +1,178 @@
+"""Between a `Call` and HTTP: a call as bytes, an answer as a value, a failure as one of our errors. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, TypeVar
+
+import httpx
+
+from ranked_ledger.calls import Call
+from ranked_ledger.errors import (
+    HINTS,
+    ConfigurationError,
+    InvalidArgumentError,
+    NetworkError,
+    RankedLedgerError,
+    RateLimitError,
+    RequestTimeoutError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    ServiceUnavailableError,
+    UnexpectedResponseError,
+    classify,
+)
+
+T = TypeVar("T")
+
+# The versions of the schema that this package works with: `ledger_schema_version()` answers one number.
+OLDEST_SCHEMA: Final = 1
+NEWEST_SCHEMA: Final = 1
+
+_REQUEST_ID_HEADERS: Final = ("sb-request-id", "x-request-id", "cf-ray")
+_QUOTED_CHARACTERS: Final = 120
+
+
+def encode(call: Call[Any]) -> bytes:
+    """The body of a call. What JSON or UTF-8 cannot hold is an invalid argument."""
+    try:
+        return json.dumps(call.body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as wrong:
+        raise InvalidArgumentError(f"{call.function} was given something that is not JSON: {wrong}") from None
+
+
+def decode(call: Call[T], response: httpx.Response, now: datetime) -> T:
+    """The call's value, or the error that the answer stands for. `now` is for `Retry-After` dates."""
+    if not response.is_success:
+        raise _refusal(response, now)
+    try:
+        answer = json.loads(response.content)
+    except ValueError:
+        raise _unreadable(response) from None
+    try:
+        return call.parse(answer)
+    except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+        raise UnexpectedResponseError(
+            f"the answer to {call.function} has another shape than expected: {_places(wrong)}",
+            hint="check with `ranked-ledger doctor` that the schema and this package fit",
+            status=response.status_code,
+            request_id=_request_id(response.headers),
+        ) from None
+
+
+def failure(problem: httpx.HTTPError | httpx.InvalidURL) -> RankedLedgerError:
+    """The error for a request that got no complete answer."""
+    what = str(problem) or type(problem).__name__
+    match problem:
+        case httpx.TimeoutException():
+            timeout = RequestTimeoutError(f"no answer in time: {what}", hint=HINTS[RequestTimeoutError])
+            timeout.sent = not isinstance(problem, (httpx.ConnectTimeout, httpx.PoolTimeout))
+            return timeout
+        case httpx.UnsupportedProtocol() | httpx.InvalidURL() | httpx.LocalProtocolError():
+            return ConfigurationError(f"the request cannot be sent: {what}", hint="check the URL and the key")
+        case httpx.DecodingError():
+            return UnexpectedResponseError(f"the answer cannot be decoded: {what}")
+        case _:
+            network = NetworkError(f"no answer: {what}", hint=HINTS[NetworkError])
+            network.sent = not isinstance(problem, (httpx.ConnectError, httpx.ProxyError))
+            return network
+
+
+def check_version(version: int) -> None:
+    """Raise unless this package works with that version of the schema."""
+    known = f"this package works with {OLDEST_SCHEMA} to {NEWEST_SCHEMA}"
+    if version < OLDEST_SCHEMA:
+        raise SchemaTooOldError(
+            f"the ledger's schema has version {version}; {known}",
+            hint="run `ranked-ledger init` and `supabase db push` to bring the schema up to date",
+        )
+    if version > NEWEST_SCHEMA:
+        raise SchemaTooNewError(
+            f"the ledger's schema has version {version}; {known}",
+            hint="run `pip install --upgrade ranked-ledger`",
+        )
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """The seconds of a `Retry-After` header, a number or an HTTP date; None where it says neither."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        body = None
+    told = body if isinstance(body, dict) else {}
+    code = _text(told.get("code"))
+    kind = classify(code, response.status_code)
+    message = next(
+        (
+            text
+            for name in ("message", "msg", "error_description", "error")
+            if (text := _text(told.get(name)))
+        ),
+        f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
+    )
+    error = kind(
+        message,
+        code=code,
+        detail=_text(told.get("details")),
+        hint=_text(told.get("hint"))
+        if code and code.startswith("RL")
+        else HINTS.get(kind) or _text(told.get("hint")),
+        status=response.status_code,
+        request_id=_request_id(response.headers),
+    )
+    if isinstance(error, (RateLimitError, ServiceUnavailableError)):
+        error.retry_after = retry_after(response.headers.get("retry-after"), now)
+    return error
+
+
+def _unreadable(response: httpx.Response) -> UnexpectedResponseError:
+    kind = response.headers.get("content-type", "no content type")
+    begin = response.text[:_QUOTED_CHARACTERS].strip()
+    error = UnexpectedResponseError(
+        f"the server answered {response.status_code} with {kind} instead of JSON",
+        detail=f"it begins: {begin!r}" if begin else "it is empty",
+        hint=HINTS[UnexpectedResponseError],
+        status=response.status_code,
+        request_id=_request_id(response.headers),
+    )
+    error.readable = False
+    return error
+
+
+def _places(wrong: Exception) -> str:
+    """Where the shape differs, without the values: they may be somebody's memory."""
+    errors = getattr(wrong, "errors", None)
+    if callable(errors):
+        found = errors(include_url=False, include_input=False, include_context=False)
+        return ", ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'the answer'} ({one['type']})" for one in found[:3]
+        )
+    return f"{type(wrong).__name__} {wrong}"
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    return next((headers[name] for name in _REQUEST_ID_HEADERS if name in headers), None)
+
+
+def _text(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
