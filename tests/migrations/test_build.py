@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.rig import deploy
 from tests.rig.catalogue import catalogue, differences
 from tests.rig.contents import contents

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from psycopg import errors
+
 from tests.rig import deploy
 from tests.rig.catalogue import catalogue, differences
 from tests.rig.contents import contents

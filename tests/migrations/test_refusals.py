@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.rig import deploy
 from tests.rig.catalogue import SCHEMAS, catalogue
 from tests.rig.hosts import OTHER_PRODUCT

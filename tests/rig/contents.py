@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from psycopg import sql
+
 from tests.rig.databases import Database
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranked_ledger.stack.platform import DefaultPrivileges, VectorSchema
 from tests.rig import deploy
 from tests.rig.databases import Database, Server, project_template
-
-from ranked_ledger.stack.platform import DefaultPrivileges, VectorSchema
 
 _SQL = Path(__file__).parent / "sql"
 

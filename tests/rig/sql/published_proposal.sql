@@ -8,7 +8,7 @@ create table public.agent_decision_ledger (
   project_id text,
   task_id text,
   flow_id text,
-  step_index integer not null default 0 check (step_index >= 0),
+  step_index integer not null check (step_index >= 0),
   rationale text,
   importance numeric(3, 2) not null default 0.50 check (importance between 0 and 1),
   pinned boolean not null default false,

@@ -1,0 +1,134 @@
+"""Our migrations reach a project in three ways, once or many times, with one result and no loss."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rig import deploy
+from tests.rig.catalogue import catalogue, differences
+from tests.rig.contents import contents
+from tests.rig.hosts import HOST_TABLES
+
+OUR_TRIGGERS = (
+    "+ CREATE TRIGGER trg_agent_decision_ledger_",
+    "+ CREATE CONSTRAINT TRIGGER trg_agent_decision_ledger_",
+)
+AREAS = [area.name for area in deploy.build.AREAS]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A Supabase project folder that holds every migration of ours."""
+    return deploy.project_folder(tmp_path, *deploy.migrations())
+
+
+def kept(held: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What the host's own tables hold."""
+    return {table: rows for table, rows in held.items() if table.removeprefix("public.") in HOST_TABLES}
+
+
+@pytest.mark.parametrize("default_privileges", ["old", "none"])
+@pytest.mark.parametrize("kind", ["empty_project", "open_brain_host"])
+def test_a_push_deploys_and_a_second_one_has_nothing_to_do(kind, default_privileges, project, request):
+    database = request.getfixturevalue(kind)(default_privileges=default_privileges)
+    held = kept(contents(database))
+
+    first = deploy.push(database, project)
+    assert first.returncode == 0, first.stderr
+    installed = catalogue(database)
+    second = deploy.push(database, project)
+
+    assert second.returncode == 0, second.stderr
+    assert "up to date" in second.stdout
+    assert catalogue(database) == installed
+    assert database.value("select count(*) from public.agent_memories where memory_type = 'decision'") == (
+        database.value("select count(*) from public.agent_decision_ledger")
+    )
+    if kind == "open_brain_host":
+        assert kept(contents(database)) == held
+
+
+def test_a_push_from_this_repository_works_as_it_stands(empty_project):
+    database = empty_project()
+    done = deploy.push(database, deploy.REPOSITORY)
+
+    assert done.returncode == 0, done.stderr
+    assert database.value("select to_regclass('public.agent_decision_ledger') is not null")
+
+
+@pytest.mark.parametrize("kind", ["empty_project", "open_brain_host", "published_proposal_host"])
+def test_each_migration_run_again_by_psql_changes_nothing_and_loses_nothing(kind, request):
+    database = request.getfixturevalue(kind)()
+    deploy.apply(database, *AREAS)
+    installed, held = catalogue(database), contents(database)
+
+    for area in (*AREAS, *AREAS):
+        done = deploy.psql(database, deploy.migration(area))
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        assert differences(installed, catalogue(database)) == []
+    assert contents(database) == held
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_pasted_as_one_query_twice_it_works_and_leaves_the_session_as_it_was(area, open_brain_host):
+    host = open_brain_host()
+    with host.connect() as session:
+        before = _session(session)
+        for _ in range(2):
+            session.execute(deploy.migration(area).read_text(encoding="utf-8"))
+            assert _session(session) == before
+
+
+def _session(session) -> list[tuple]:
+    """Every setting that was made in the session, search_path included."""
+    return session.execute(
+        "select name, setting from pg_settings where source = 'session' or name in ('search_path', 'role')"
+    ).fetchall()
+
+
+def test_every_way_of_installing_gives_the_same_definitions(open_brain_host, project):
+    pushed, run, pasted = open_brain_host(), open_brain_host(), open_brain_host()
+    deploy.push(pushed, project)
+    deploy.apply(run, *AREAS)
+    for area in AREAS:
+        pasted.owner.execute(deploy.migration(area).read_text(encoding="utf-8"))
+
+    assert differences(catalogue(pushed), catalogue(run)) == []
+    assert differences(catalogue(pushed), catalogue(pasted)) == []
+
+
+def test_a_migration_that_fails_half_way_leaves_nothing_behind(open_brain_host, tmp_path):
+    host = open_brain_host()
+    before, held = catalogue(host), contents(host)
+    project = deploy.project_folder(tmp_path, deploy.migration("open_brain"))
+    text = deploy.migration("decision_ledger").read_text(encoding="utf-8")
+    broken = project / "supabase" / "migrations" / deploy.migration("decision_ledger").name
+    broken.write_text(text + "\nselect 1 / 0;\n")
+
+    done = deploy.push(host, project)
+
+    assert done.returncode != 0
+    assert differences(before, catalogue(host)) == []
+    assert contents(host) == held
+
+
+def test_decisions_that_were_there_are_enrolled_in_the_order_of_their_writing(open_brain_host):
+    host = open_brain_host()
+    deploy.apply(host, *AREAS)
+
+    assert host.rows(
+        """select right(memory_id::text, 1), step_index, importance::text from public.agent_decision_ledger
+        where workspace_id = 'acme' and task_id = 'invoicing' order by step_index"""
+    ) == [("1", 0, "0.90"), ("2", 7, "0.70"), ("3", 8, "0.40")]
+
+
+def test_a_dump_of_the_hosts_tables_differs_by_our_triggers_only(open_brain_host):
+    host = open_brain_host(default_privileges="old")
+    before = deploy.dump_of(host, *HOST_TABLES)
+    deploy.apply(host, *AREAS)
+    changed = differences(before, deploy.dump_of(host, *HOST_TABLES))
+
+    assert changed != []
+    for line in changed:
+        assert line.startswith(OUR_TRIGGERS)
