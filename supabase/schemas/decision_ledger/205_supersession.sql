@@ -1,5 +1,5 @@
--- The chain of supersession, over the host's relations (new, old, 'supersedes'). `cycle` guards against loops in what others
--- wrote; the workspace of the start is never left.
+-- The chain of supersession, over the host's relations (new, old, 'supersedes'). `union` ends at loops in what others
+-- wrote, and visits each memory once; the workspace of the start is never left.
 
 create or replace function ranked_ledger.superseded_by(p_memory_id uuid)
 returns table (memory_id uuid) language sql stable
@@ -7,13 +7,13 @@ set search_path = public, extensions, pg_temp
 as $$
   with recursive later as (
     select m.id as memory_id, m.workspace_id from public.agent_memories m where m.id = p_memory_id
-    union all
+    union
     select m.id, m.workspace_id
     from later w
     join public.agent_memory_relations r on r.to_memory_id = w.memory_id and r.relation = 'supersedes'
     join public.agent_memories m on m.id = r.from_memory_id and m.workspace_id = w.workspace_id
-  ) cycle memory_id set is_cycle using seen
-  select distinct w.memory_id from later w where w.memory_id <> p_memory_id
+  )
+  select w.memory_id from later w where w.memory_id <> p_memory_id
 $$;
 
 comment on function ranked_ledger.superseded_by(uuid) is 'Everything that replaced a decision, directly or further on.';
