@@ -1029,19 +1029,56 @@ create or replace trigger trg_agent_decision_ledger_follow
 
 -- Edges: both ends in one workspace, no cycle of depends_on, and a mark where the ground goes.
 
-create or replace function ranked_ledger.dependency_path(p_from uuid, p_to uuid)
-returns uuid[] language sql stable
+-- Each decision is visited once. Walking path by path instead visits a decision as often as there are ways to it: where each
+-- rests on the three before it, the 21st took seconds.
+create or replace function ranked_ledger.depends_on_transitively(p_from uuid, p_to uuid)
+returns boolean language sql stable
 set search_path = public, extensions, pg_temp
 as $$
-  with recursive walk as (
-    select p_from as memory_id, array[p_from] as path
-    union all
-    select e.to_memory_id, w.path || e.to_memory_id
-    from walk w
-    join public.agent_decision_edges e on e.from_memory_id = w.memory_id and e.relation = 'depends_on'
-    where w.memory_id <> p_to
-  ) cycle memory_id set is_cycle using seen
-  select w.path from walk w where w.memory_id = p_to order by cardinality(w.path) limit 1
+  with recursive ground as (
+    select p_from as memory_id
+    union
+    select e.to_memory_id
+    from ground g
+    join public.agent_decision_edges e on e.from_memory_id = g.memory_id and e.relation = 'depends_on'
+  )
+  select exists (select from ground g where g.memory_id = p_to)
+$$;
+
+comment on function ranked_ledger.depends_on_transitively(uuid, uuid) is
+  'Whether a decision is reached from another over depends_on; true of itself.';
+
+create or replace function ranked_ledger.dependency_path(p_from uuid, p_to uuid)
+returns uuid[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_seen     uuid[] := array[p_from];
+  v_parents  uuid[] := array[null::uuid];
+  v_frontier uuid[] := array[p_from];
+  v_next_by  uuid[];
+  v_path     uuid[];
+  v_step     uuid := p_to;
+begin
+  if not ranked_ledger.depends_on_transitively(p_from, p_to) then
+    return null;
+  end if;
+  while not p_to = any (v_seen) loop -- breadth first, each with the one that it was first reached from
+    select array_agg(n.to_memory_id), array_agg(n.from_memory_id) into v_frontier, v_next_by
+    from (select distinct on (e.to_memory_id) e.to_memory_id, e.from_memory_id
+          from public.agent_decision_edges e
+          where e.from_memory_id = any (v_frontier) and e.relation = 'depends_on' and e.to_memory_id <> all (v_seen)
+          order by e.to_memory_id, e.from_memory_id) as n;
+    exit when v_frontier is null;
+    v_seen := v_seen || v_frontier;
+    v_parents := v_parents || v_next_by;
+  end loop;
+  while v_step is not null loop
+    v_path := v_step || v_path;
+    v_step := v_parents[array_position(v_seen, v_step)];
+  end loop;
+  return v_path;
+end
 $$;
 
 comment on function ranked_ledger.dependency_path(uuid, uuid) is
@@ -1071,7 +1108,11 @@ begin
   if new.relation = 'depends_on' then
     -- two transactions that add the two halves of a cycle do not see each other: one lock a workspace, for edges only
     perform pg_advisory_xact_lock(hashtextextended('ranked_ledger.edges ' || v_from, 0));
-    v_path := ranked_ledger.dependency_path(new.to_memory_id, new.from_memory_id);
+    -- nothing rests on a decision that is new: it can close no cycle, and what it rests on need not be walked
+    if exists (select from public.agent_decision_edges e
+               where e.to_memory_id = new.from_memory_id and e.relation = 'depends_on') then
+      v_path := ranked_ledger.dependency_path(new.to_memory_id, new.from_memory_id);
+    end if;
     if v_path is not null then
       raise sqlstate 'RL461' using
         message = format('depends_on would close a cycle: %s', array_to_string(new.from_memory_id || v_path, ' -> ')),
@@ -1314,8 +1355,8 @@ comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10.
 
 -- decision_ledger/205_supersession.sql ------------------------------------------------------------------------------
 
--- The chain of supersession, over the host's relations (new, old, 'supersedes'). `cycle` guards against loops in what others
--- wrote; the workspace of the start is never left.
+-- The chain of supersession, over the host's relations (new, old, 'supersedes'). `union` ends at loops in what others
+-- wrote, and visits each memory once; the workspace of the start is never left.
 
 create or replace function ranked_ledger.superseded_by(p_memory_id uuid)
 returns table (memory_id uuid) language sql stable
@@ -1323,13 +1364,13 @@ set search_path = public, extensions, pg_temp
 as $$
   with recursive later as (
     select m.id as memory_id, m.workspace_id from public.agent_memories m where m.id = p_memory_id
-    union all
+    union
     select m.id, m.workspace_id
     from later w
     join public.agent_memory_relations r on r.to_memory_id = w.memory_id and r.relation = 'supersedes'
     join public.agent_memories m on m.id = r.from_memory_id and m.workspace_id = w.workspace_id
-  ) cycle memory_id set is_cycle using seen
-  select distinct w.memory_id from later w where w.memory_id <> p_memory_id
+  )
+  select w.memory_id from later w where w.memory_id <> p_memory_id
 $$;
 
 comment on function ranked_ledger.superseded_by(uuid) is 'Everything that replaced a decision, directly or further on.';
@@ -1521,10 +1562,17 @@ non-positive half-life, saturation and count mean their defaults; 1,000 rows at 
 
 create or replace function ranked_ledger.fence_tokens()
 returns int language sql immutable parallel safe
-return 75;
+return 37;
 
 comment on function ranked_ledger.fence_tokens() is
   'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.one_line(p_text text)
+returns text language sql immutable parallel safe
+return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
+
+comment on function ranked_ledger.one_line(text) is
+  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
 
 create or replace function ranked_ledger.decision_line(
   p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
@@ -1534,7 +1582,7 @@ return '- [step ' || p_step
        || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
        || ' | importance ' || round(p_importance::numeric, 2)
        || ' | ' || p_lifecycle || ' | by ' || p_created_by || ', ' || p_review_status || '] '
-       || p_text || coalesce(' (because: ' || nullif(btrim(p_rationale), '') || ')', '');
+       || ranked_ledger.one_line(p_text) || coalesce(' (because: ' || nullif(ranked_ledger.one_line(p_rationale), '') || ')', '');
 
 comment on function ranked_ledger.decision_line(text, text, int, text, text, float8, text, text, text) is
   'One decision as a line of a prompt, its provenance first.';
@@ -1613,8 +1661,9 @@ as $$
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
     'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
     'shortened', false,
-    'line', f.line, 'tokens', ranked_ledger.tokens(f.line),
-    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line))
+    -- each with the line break behind it, so that the sum bounds the whole block
+    'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
+    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
   cross join lateral (
@@ -1803,6 +1852,1004 @@ comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, int, uuid, boolean, text,
   text, text, text) is
   'Ranked recall as SDK, CLI and edge call it: match_decision_ledger once, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
+
+-- decision_ledger/300_refusals.sql ----------------------------------------------------------------------------------
+
+-- What every verb asks first. An id of another workspace is absent: no message says that it exists elsewhere.
+
+create or replace function ranked_ledger.check_workspace(p_workspace_id text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_workspace_id is null or p_workspace_id !~ '\S' then
+    raise sqlstate '22023' using
+      message = 'p_workspace_id is blank.',
+      hint = 'Name the workspace that the decision belongs to.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_workspace(text) is 'Refuses (22023) a workspace id that is null or blank.';
+
+-- The id becomes part of B-tree keys (ours and the host's), whose entries end at 2,704 bytes.
+create or replace function ranked_ledger.check_recording_workspace(p_workspace_id text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if octet_length(p_workspace_id) > 1000 then
+    raise sqlstate '22023' using
+      message = 'p_workspace_id is longer than 1000 bytes.',
+      hint = 'Use a short name or an id.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_recording_workspace(text) is
+  'Refuses (22023) a workspace id that is blank, or longer than what an index holds.';
+
+create or replace function ranked_ledger.refuse_absent(p_workspace_id text, p_memory_ids uuid[])
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_absent    uuid;
+  v_forgotten timestamptz;
+begin
+  if p_memory_ids is null or array_position(p_memory_ids, null) is not null then
+    raise sqlstate '22023' using
+      message = 'A memory id is missing.',
+      hint = 'Give the memory_id of a decision of this workspace.';
+  end if;
+
+  select w.memory_id into v_absent
+  from unnest(p_memory_ids) with ordinality as w (memory_id, position)
+  where not exists (
+    select from public.agent_memories m
+    join public.agent_decision_ledger l on l.memory_id = m.id and l.set_aside_at is null
+    where m.id = w.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision')
+  order by w.position limit 1;
+  if v_absent is null then
+    return;
+  end if;
+
+  select f.forgotten_at into v_forgotten from ranked_ledger.forgotten_decisions f
+  where f.memory_id = v_absent and f.workspace_id = p_workspace_id;
+  if v_forgotten is not null then
+    raise sqlstate 'RL410' using
+      message = format('The decision %s was forgotten.', v_absent),
+      detail = format('It was forgotten at %s.', to_jsonb(v_forgotten) #>> '{}'),
+      hint = 'Nothing of it is left. Record it again if it holds after all.';
+  end if;
+  raise sqlstate 'RL404' using
+    message = format('There is no decision %s in this workspace.', v_absent),
+    hint = case when exists (select from public.agent_memories m
+                             where m.id = v_absent and m.workspace_id = p_workspace_id and m.memory_type = 'decision')
+                then 'The memory is a decision that was not enrolled: call enroll_missing_decisions.'
+                else 'Check the id and the workspace; list_decisions shows what is here.' end;
+end
+$$;
+
+comment on function ranked_ledger.refuse_absent(text, uuid[]) is
+  'Refuses the first id that is no decision in force of this workspace: RL410 where it was forgotten, else RL404.';
+
+create or replace function ranked_ledger.hold_decisions(p_workspace_id text, p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform 1 from public.agent_memories m
+  where m.id = any (p_memory_ids) and m.workspace_id = p_workspace_id
+  order by m.id for key share;
+  perform ranked_ledger.refuse_absent(p_workspace_id, p_memory_ids);
+end
+$$;
+
+comment on function ranked_ledger.hold_decisions(text, uuid[]) is
+  'Keeps decisions from being forgotten until the commit, in id order; refuses as refuse_absent does.';
+
+create or replace function ranked_ledger.lock_decisions(p_workspace_id text, p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform 1 from public.agent_memories m
+  where m.id = any (p_memory_ids) and m.workspace_id = p_workspace_id
+  order by m.id for no key update;
+  perform ranked_ledger.refuse_absent(p_workspace_id, p_memory_ids);
+end
+$$;
+
+comment on function ranked_ledger.lock_decisions(text, uuid[]) is
+  'Locks decisions for a change, in id order; refuses as refuse_absent does.';
+
+-- decision_ledger/305_decisions_json.sql ----------------------------------------------------------------------------
+
+-- A decision as every verb answers it (docs/sql-api.md, "A decision").
+create or replace function ranked_ledger.decisions_json(p_workspace_id text, p_memory_ids uuid[])
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select jsonb_agg(jsonb_build_object(
+             'memory_id', m.id, 'workspace_id', m.workspace_id, 'project_id', m.project_id, 'task_id', m.task_id,
+             'flow_id', m.flow_id, 'step_index', l.step_index,
+             'step_settled', not exists (select from ranked_ledger.pending_steps p where p.memory_id = m.id),
+             'summary', m.summary, 'content', m.content, 'rationale', l.rationale, 'alternatives', l.alternatives,
+             'importance', l.importance::float8, 'pinned', l.pinned, 'lifecycle_status', m.lifecycle_status,
+             'review_status', m.review_status, 'visibility', m.visibility, 'created_by', m.created_by,
+             'recall_count', l.recall_count, 'used_count', l.used_count, 'last_recalled_at', l.last_recalled_at,
+             'embedding_model', l.embedding_model, 'metadata', coalesce(m.metadata, '{}'),
+             'ledger_metadata', l.metadata, 'created_at', m.created_at,
+             'updated_at', greatest(m.updated_at, l.updated_at)) order by w.position)
+    from unnest(p_memory_ids) with ordinality as w (memory_id, position)
+    join public.agent_memories m
+      on m.id = w.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
+    join public.agent_decision_ledger l on l.memory_id = m.id and l.set_aside_at is null), '[]');
+end
+$$;
+
+comment on function ranked_ledger.decisions_json(text, uuid[]) is
+  'The decisions of a workspace as a jsonb array, in the order of the ids; an id that is none of them is left out.';
+
+create or replace function ranked_ledger.decision_json(p_workspace_id text, p_memory_id uuid)
+returns jsonb language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select ranked_ledger.decisions_json(p_workspace_id, array[p_memory_id]) -> 0
+$$;
+
+comment on function ranked_ledger.decision_json(text, uuid) is 'One decision of a workspace, null where there is none.';
+
+-- decision_ledger/310_ledger_schema_version.sql ---------------------------------------------------------------------
+
+create or replace function public.ledger_schema_version()
+returns int language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$ select 1 $$;
+
+comment on function public.ledger_schema_version() is
+  'The version of this SQL API. A client asks once and names what does not fit.';
+
+-- decision_ledger/320_idempotency.sql -------------------------------------------------------------------------------
+
+-- A key stands for one request of one operation in one workspace. The insert comes first: a second call with the same key,
+-- sent while the first still runs, waits on it and then answers what the first one wrote.
+
+create or replace function ranked_ledger.claim_key(
+  p_workspace_id text, p_operation text, p_key text, p_request jsonb)
+returns uuid[] language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_digest bytea := sha256(convert_to(p_request::text, 'UTF8'));
+  v_known  ranked_ledger.idempotency_keys;
+  v_left   int;
+begin
+  -- guard
+  if p_key is null then
+    return null;
+  elsif p_key !~ '\S' or char_length(p_key) > 255 then
+    raise sqlstate '22023' using
+      message = 'p_idempotency_key is blank or longer than 255 characters.',
+      hint = 'Use a fresh UUID for each write, and the same one for its retries.';
+  end if;
+
+  -- claim
+  insert into ranked_ledger.idempotency_keys (workspace_id, operation, key, digest)
+  values (p_workspace_id, p_operation, p_key, v_digest)
+  on conflict do nothing;
+  if found then
+    return null;
+  end if;
+
+  -- replay
+  select * into strict v_known from ranked_ledger.idempotency_keys k
+  where k.workspace_id = p_workspace_id and k.operation = p_operation and k.key = p_key;
+  if v_known.digest <> v_digest then
+    raise sqlstate 'RL409' using
+      message = 'This idempotency key was used with another request.',
+      hint = 'Use a new key for a new request, and send a retry exactly as the first time.';
+  end if;
+  select count(*) into v_left
+  from public.agent_memories m join public.agent_decision_ledger l on l.memory_id = m.id and l.set_aside_at is null
+  where m.id = any (v_known.memory_ids) and m.workspace_id = p_workspace_id and m.memory_type = 'decision';
+  if v_left < cardinality(v_known.memory_ids) then
+    raise sqlstate 'RL410' using
+      message = 'What this idempotency key wrote was forgotten, or is no decision of this workspace any more.',
+      hint = 'Use a new key if it is to be written again.';
+  end if;
+  return v_known.memory_ids;
+end
+$$;
+
+comment on function ranked_ledger.claim_key(text, text, text, jsonb) is
+  'Null: the request is new (or has no key) and is to be done. Else the memory ids that it wrote the first time.';
+
+create or replace function ranked_ledger.keep_result(
+  p_workspace_id text, p_operation text, p_key text, p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  update ranked_ledger.idempotency_keys k set memory_ids = p_memory_ids
+  where k.workspace_id = p_workspace_id and k.operation = p_operation and k.key = p_key;
+end
+$$;
+
+comment on function ranked_ledger.keep_result(text, text, text, uuid[]) is
+  'Notes what a claimed key wrote. Without a key there is nothing to note.';
+
+-- decision_ledger/322_decision_problem.sql --------------------------------------------------------------------------
+
+-- The fields of a decision to be written, those of record_decision without p_. One sentence names the first one that is
+-- wrong; null: none is.
+
+create or replace function ranked_ledger.text_problem(p_decision jsonb)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_wrong text;
+begin
+  select case
+      when jsonb_typeof(f.value) <> 'string' then format('%s is not a text.', f.key)
+      when octet_length(f.value #>> '{}') > t.most then format('%s is longer than %s bytes.', f.key, t.most)
+      else format('%s is blank.', f.key) end
+  into v_wrong
+  -- an id of 1,000 bytes leaves room in the host's B-tree entries, which end at 2,704
+  from (values ('content', 262144, false), ('summary', 2000, false), ('rationale', 262144, true),
+               ('project_id', 1000, true), ('task_id', 1000, true), ('flow_id', 1000, true),
+               ('embedding_model', 1000, false), ('runtime_name', 1000, true),
+               ('visibility', 1000, false), ('created_by', 1000, false)) as t (name, most, may_be_blank)
+  join jsonb_each(p_decision) as f on f.key = t.name
+  where jsonb_typeof(f.value) <> 'string' or octet_length(f.value #>> '{}') > t.most
+     or (not t.may_be_blank and f.value #>> '{}' !~ '\S')
+  order by f.key limit 1;
+  return v_wrong;
+end
+$$;
+
+comment on function ranked_ledger.text_problem(jsonb) is 'Of the text fields of a decision, what is wrong with the first wrong one.';
+
+create or replace function ranked_ledger.array_problem(p_decision jsonb)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_others  jsonb := coalesce(p_decision -> 'alternatives', '[]');
+  v_grounds jsonb := coalesce(p_decision -> 'depends_on', '[]');
+begin
+  return case
+    when jsonb_typeof(v_others) <> 'array' or jsonb_array_length(v_others) > 20 or exists (
+           select from jsonb_array_elements(v_others) a
+           where jsonb_typeof(a.value) <> 'string' or a.value #>> '{}' !~ '\S')
+      then 'alternatives is not an array of at most 20 texts that are not blank.'
+    when octet_length(v_others::text) > 262144 then 'alternatives is longer than 262144 bytes.'
+    when jsonb_typeof(v_grounds) <> 'array' or jsonb_array_length(v_grounds) > 100 or exists (
+           select from jsonb_array_elements(v_grounds) d
+           where jsonb_typeof(d.value) <> 'string'
+              or d.value #>> '{}' !~* '^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$')
+      then 'depends_on is not an array of at most 100 memory ids.'
+  end;
+end
+$$;
+
+comment on function ranked_ledger.array_problem(jsonb) is 'Of alternatives and depends_on, what is wrong with the first wrong one.';
+
+create or replace function ranked_ledger.decision_problem(p_decision jsonb)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_known constant text[] := array[
+    'content', 'summary', 'rationale', 'alternatives', 'importance', 'step_index', 'project_id', 'task_id', 'flow_id',
+    'depends_on', 'embedding', 'embedding_model', 'pinned', 'visibility', 'created_by', 'runtime_name', 'metadata'];
+  v_unknown    text;
+  v_importance jsonb := p_decision -> 'importance';
+  v_step       jsonb := p_decision -> 'step_index';
+begin
+  select string_agg(left(k.name, 100), ', ' order by k.name) into v_unknown
+  from (select k.name from jsonb_object_keys(p_decision) as k (name) where k.name <> all (v_known) limit 20) as k;
+
+  return case
+    when v_unknown is not null then format('A decision has no field named %s.', v_unknown)
+    when p_decision -> 'content' is null then 'content is missing.'
+    when ranked_ledger.text_problem(p_decision) is not null then ranked_ledger.text_problem(p_decision)
+    when ranked_ledger.array_problem(p_decision) is not null then ranked_ledger.array_problem(p_decision)
+    when v_importance is not null and not case when jsonb_typeof(v_importance) = 'number'
+           then (v_importance #>> '{}')::numeric between 0 and 1 else false end
+      then 'importance is not a number from 0 to 1.'
+    when v_step is not null and not case when jsonb_typeof(v_step) = 'number'
+           then (v_step #>> '{}')::numeric between 0 and ranked_ledger.max_step()
+                and (v_step #>> '{}')::numeric = trunc((v_step #>> '{}')::numeric) else false end
+      then 'step_index is not a whole number from 0 to 1000000000.'
+    when jsonb_typeof(p_decision -> 'embedding') not in ('string', 'array')
+      then 'embedding is not a text of numbers like [0.1,0.2].'
+    when jsonb_typeof(p_decision -> 'pinned') <> 'boolean' then 'pinned is not true or false.'
+    when jsonb_typeof(p_decision -> 'metadata') <> 'object' then 'metadata is not an object.'
+    when octet_length((p_decision -> 'metadata')::text) > 262144 then 'metadata is longer than 262144 bytes.'
+    when p_decision ->> 'visibility' not in ('personal', 'channel', 'project', 'workspace', 'organization')
+      then 'visibility is not one of personal, channel, project, workspace, organization.'
+    when p_decision ->> 'created_by' not in ('user', 'agent', 'system', 'import')
+      then 'created_by is not one of user, agent, system, import.'
+  end;
+end
+$$;
+
+comment on function ranked_ledger.decision_problem(jsonb) is
+  'What is wrong with the fields of a decision (nulls removed), as a sentence that names the field; null: nothing.';
+
+-- decision_ledger/324_write_decision.sql ----------------------------------------------------------------------------
+
+-- The one writer behind record_decision and record_decisions: thought, memory, ledger row, edges, audit event. All of it
+-- or nothing, unlike a host's write, which goes through whatever happens in our triggers.
+
+create or replace function ranked_ledger.without_nulls(p_object jsonb)
+returns jsonb language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(jsonb_object_agg(f.key, f.value) filter (where jsonb_typeof(f.value) <> 'null'), '{}')
+  from jsonb_each(p_object) as f
+$$;
+
+comment on function ranked_ledger.without_nulls(jsonb) is
+  'An object without its own null fields (nulls further inside stay): an argument that is null was left out.';
+
+create or replace function ranked_ledger.embedding_of(p_embedding text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_embedding vector;
+begin
+  if p_embedding is null then
+    return null;
+  end if;
+  begin
+    v_embedding := p_embedding::vector;
+  exception when data_exception or program_limit_exceeded then
+    raise sqlstate '22023' using
+      message = format('embedding is not a vector: %s.', sqlerrm),
+      hint = 'Send finite numbers in brackets, like [0.1,0.2].';
+  end;
+  perform ranked_ledger.check_dimension(vector_dims(v_embedding));
+  if vector_norm(v_embedding) = 0 then
+    raise sqlstate '22023' using
+      message = 'embedding is all zeros: it has no direction that could be compared.',
+      hint = 'Leave the embedding out; the decision is then found by its words.';
+  end if;
+  return v_embedding;
+end
+$$;
+
+comment on function ranked_ledger.embedding_of(text) is
+  'A vector from its text, null from null. Refuses what is no finite vector or all zeros (22023), or has another dimension than the host''s column (RL463).';
+
+create or replace function ranked_ledger.write_thought(p_content text, p_embedding vector, out thought_id uuid, out embedded boolean)
+language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  -- no fingerprint: two decisions of the same words are two thoughts, so that forgetting one leaves the other its own
+  if not exists (select from pg_trigger t where t.tgrelid = 'public.thoughts'::regclass and t.tgtype & 6 = 6)
+     and not exists (select from pg_attribute a
+                     where a.attrelid = 'public.thoughts'::regclass and a.attgenerated <> '' and not a.attisdropped) then
+    insert into public.thoughts (content, embedding, metadata)
+    values (p_content, p_embedding, '{"source": "ranked_ledger"}') returning id into thought_id;
+    embedded := p_embedding is not null;
+    return;
+  end if;
+
+  -- a host that fingerprints by itself may hold this text already (only here a subtransaction is worth its price)
+  begin
+    insert into public.thoughts (content, embedding, metadata)
+    values (p_content, p_embedding, '{"source": "ranked_ledger"}') returning id into thought_id;
+    embedded := p_embedding is not null;
+  exception when unique_violation then
+    thought_id := (public.upsert_thought(p_content, '{"metadata": {}}') ->> 'id')::uuid;
+    update public.thoughts t set embedding = p_embedding
+    where t.id = thought_id and t.embedding is null and p_embedding is not null;
+    embedded := found;
+  end;
+end
+$$;
+
+comment on function ranked_ledger.write_thought(text, vector) is
+  'A thought of its own for a decision. Where the host''s own unique fingerprint refuses that, the thought that is there; its vector is set only where it has none. embedded: whether the vector was stored.';
+
+create or replace function ranked_ledger.complete_enrolment(p_memory_id uuid, p_decision jsonb, p_embedded boolean)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory public.agent_memories;
+begin
+  -- the trigger did not enrol it: once more in the open, so that the caller hears why
+  if not exists (select from public.agent_decision_ledger l where l.memory_id = p_memory_id) then
+    select * into v_memory from public.agent_memories m where m.id = p_memory_id;
+    begin
+      perform ranked_ledger.enroll_memories(array[v_memory]);
+    exception when others then
+      raise sqlstate 'RL500' using
+        message = format('The decision could not be enrolled, and nothing was written: %s', sqlerrm),
+        detail = sqlstate,
+        hint = 'Call ledger_status: its checks say what is wrong with the install.';
+    end;
+    delete from ranked_ledger.enrolment_failures f where f.memory_id = p_memory_id;
+  end if;
+
+  update public.agent_decision_ledger l
+  set rationale = coalesce(p_decision ->> 'rationale', l.rationale),
+      alternatives = coalesce(p_decision -> 'alternatives', l.alternatives),
+      importance = coalesce((p_decision ->> 'importance')::numeric, l.importance),
+      pinned = coalesce((p_decision ->> 'pinned')::boolean, l.pinned),
+      step_index = coalesce((p_decision ->> 'step_index')::numeric::int, l.step_index),
+      embedding_model = case when p_embedded then p_decision ->> 'embedding_model' end
+  where l.memory_id = p_memory_id
+    and p_decision ?| array['rationale', 'alternatives', 'importance', 'pinned', 'step_index', 'embedding_model'];
+  update ranked_ledger.pending_steps p set step_is_given = true
+  where p.memory_id = p_memory_id and p_decision ? 'step_index';
+end
+$$;
+
+comment on function ranked_ledger.complete_enrolment(uuid, jsonb, boolean) is
+  'What a recorded decision says of itself, onto the ledger row that the enrolment trigger made. RL500 where there is none.';
+
+create or replace function ranked_ledger.write_decision(p_workspace_id text, p_decision jsonb)
+returns uuid language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_problem   text := ranked_ledger.decision_problem(p_decision);
+  v_content   text := p_decision ->> 'content';
+  v_embedding vector;
+  v_grounds   uuid[];
+  v_thought   record;
+  v_memory_id uuid;
+begin
+  -- guard
+  if v_problem is not null then
+    raise sqlstate '22023' using
+      message = v_problem,
+      hint = 'Nothing was written. docs/sql-api.md lists the fields of a decision and their limits.';
+  end if;
+  v_embedding := ranked_ledger.embedding_of(p_decision ->> 'embedding');
+
+  -- lock
+  select coalesce(array_agg(distinct (d.value #>> '{}')::uuid), '{}') into v_grounds
+  from jsonb_array_elements(coalesce(p_decision -> 'depends_on', '[]')) as d;
+  perform ranked_ledger.hold_decisions(p_workspace_id, v_grounds);
+
+  -- mutate
+  select * into v_thought from ranked_ledger.write_thought(v_content, v_embedding);
+  insert into public.agent_memories (
+    thought_id, workspace_id, project_id, task_id, flow_id, visibility, memory_type, summary, content, created_by,
+    runtime_name, metadata)
+  values (
+    v_thought.thought_id, p_workspace_id, p_decision ->> 'project_id', p_decision ->> 'task_id', p_decision ->> 'flow_id',
+    coalesce(p_decision ->> 'visibility', 'project'), 'decision',
+    coalesce(p_decision ->> 'summary', left(substring(v_content from '\S[^\n\r]*'), 200)), v_content,
+    coalesce(p_decision ->> 'created_by', 'agent'), p_decision ->> 'runtime_name',
+    coalesce(p_decision -> 'metadata', '{}'))
+  returning id into v_memory_id;
+  perform ranked_ledger.complete_enrolment(v_memory_id, p_decision, v_thought.embedded);
+  insert into public.agent_decision_edges (from_memory_id, to_memory_id, relation)
+  select v_memory_id, g.memory_id, 'depends_on' from unnest(v_grounds) as g (memory_id) order by g.memory_id;
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_kind, payload)
+  values ('memory_written', p_workspace_id, p_decision ->> 'project_id', v_memory_id,
+          coalesce(p_decision ->> 'created_by', 'agent'), '{"kind": "decision_recorded"}');
+  return v_memory_id;
+end
+$$;
+
+comment on function ranked_ledger.write_decision(text, jsonb) is
+  'Writes one decision from its fields (those of record_decision without p_, nulls removed), its step still provisional. Returns the memory id.';
+
+create or replace function ranked_ledger.settle_now()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  -- an RPC answers before its commit: settled here, the step that it returns is the step that is stored
+  set constraints ranked_ledger.settle_steps_at_commit immediate;
+  set constraints ranked_ledger.settle_steps_at_commit deferred;
+end
+$$;
+
+comment on function ranked_ledger.settle_now() is 'Settles the steps of this transaction''s writes at once.';
+
+-- decision_ledger/326_record_decision.sql ---------------------------------------------------------------------------
+
+create or replace function public.record_decision(
+  p_workspace_id text, p_content text, p_summary text default null, p_rationale text default null,
+  p_alternatives jsonb default null, p_importance float8 default null, p_step_index bigint default null,
+  p_project_id text default null, p_task_id text default null, p_flow_id text default null,
+  p_depends_on uuid[] default null, p_embedding text default null, p_embedding_model text default null,
+  p_pinned boolean default null, p_visibility text default null, p_created_by text default null,
+  p_runtime_name text default null, p_metadata jsonb default null, p_idempotency_key text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_decision jsonb := ranked_ledger.without_nulls(jsonb_build_object(
+    'content', p_content, 'summary', p_summary, 'rationale', p_rationale, 'alternatives', p_alternatives,
+    'importance', p_importance, 'step_index', p_step_index, 'project_id', p_project_id, 'task_id', p_task_id,
+    'flow_id', p_flow_id, 'depends_on', p_depends_on, 'embedding', p_embedding, 'embedding_model', p_embedding_model,
+    'pinned', p_pinned, 'visibility', p_visibility, 'created_by', p_created_by, 'runtime_name', p_runtime_name,
+    'metadata', p_metadata));
+  v_written  uuid[];
+  v_memory_id uuid;
+begin
+  perform ranked_ledger.check_recording_workspace(p_workspace_id);
+  v_written := ranked_ledger.claim_key(p_workspace_id, 'record_decision', p_idempotency_key, v_decision);
+  if v_written is not null then
+    return ranked_ledger.decision_json(p_workspace_id, v_written[1]) || '{"replayed": true}';
+  end if;
+
+  v_memory_id := ranked_ledger.write_decision(p_workspace_id, v_decision);
+  perform ranked_ledger.settle_now();
+  perform ranked_ledger.keep_result(p_workspace_id, 'record_decision', p_idempotency_key, array[v_memory_id]);
+  return ranked_ledger.decision_json(p_workspace_id, v_memory_id) || '{"replayed": false}';
+end
+$$;
+
+comment on function public.record_decision(text, text, text, text, jsonb, float8, bigint, text, text, text, uuid[], text, text,
+  boolean, text, text, text, jsonb, text) is
+  'Records a decision: thought, memory, ledger row and edges, or nothing. Answers the decision with its settled step; with an idempotency key a repeat answers the first one again.';
+
+-- decision_ledger/328_record_decisions.sql --------------------------------------------------------------------------
+
+create or replace function ranked_ledger.check_batch(p_decisions jsonb)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if coalesce(jsonb_typeof(p_decisions), '') <> 'array' then
+    raise sqlstate '22023' using
+      message = 'p_decisions is not an array of decisions.',
+      hint = 'Send [{"content": "..."}, ...], each with the arguments of record_decision without p_.';
+  elsif jsonb_array_length(p_decisions) > 500 then
+    raise sqlstate '22023' using
+      message = format('p_decisions holds %s decisions, and a batch holds 500 at most.', jsonb_array_length(p_decisions)),
+      hint = 'Send several batches.';
+  elsif exists (select from jsonb_array_elements(p_decisions) d where jsonb_typeof(d.value) <> 'object') then
+    raise sqlstate '22023' using
+      message = 'An element of p_decisions is not an object.',
+      hint = 'Send [{"content": "..."}, ...], each with the arguments of record_decision without p_.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_batch(jsonb) is 'Refuses (22023) what is not an array of at most 500 objects.';
+
+create or replace function public.record_decisions(
+  p_workspace_id text, p_decisions jsonb, p_idempotency_key text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_decision   jsonb;
+  v_written    uuid[];
+  v_memory_ids uuid[] := '{}';
+begin
+  -- guard
+  perform ranked_ledger.check_recording_workspace(p_workspace_id);
+  perform ranked_ledger.check_batch(p_decisions);
+  v_written := ranked_ledger.claim_key(p_workspace_id, 'record_decisions', p_idempotency_key, p_decisions);
+  if v_written is not null then
+    return jsonb_build_object('decisions', ranked_ledger.decisions_json(p_workspace_id, v_written), 'replayed', true);
+  end if;
+
+  -- mutate; one block for the whole batch, so that an error can say which decision it means
+  begin
+    for v_decision in select d.value from jsonb_array_elements(p_decisions) with ordinality as d order by d.ordinality loop
+      v_memory_ids := v_memory_ids
+        || ranked_ledger.write_decision(p_workspace_id, ranked_ledger.without_nulls(v_decision));
+    end loop;
+  exception when sqlstate '22023' or sqlstate 'RL404' or sqlstate 'RL410' or sqlstate 'RL463' or sqlstate 'RL500' then
+    declare
+      v_detail text;
+      v_hint   text;
+    begin
+      get stacked diagnostics v_detail = pg_exception_detail, v_hint = pg_exception_hint;
+      raise exception using
+        errcode = sqlstate,
+        message = format('Decision %s of %s: %s', cardinality(v_memory_ids) + 1, jsonb_array_length(p_decisions), sqlerrm),
+        detail = v_detail, hint = v_hint;
+    end;
+  end;
+
+  -- answer
+  perform ranked_ledger.settle_now();
+  perform ranked_ledger.keep_result(p_workspace_id, 'record_decisions', p_idempotency_key, v_memory_ids);
+  return jsonb_build_object('decisions', ranked_ledger.decisions_json(p_workspace_id, v_memory_ids), 'replayed', false);
+end
+$$;
+
+comment on function public.record_decisions(text, jsonb, text) is
+  'Records up to 500 decisions in order, all or none of them. An element has the argument names of record_decision without p_.';
+
+-- decision_ledger/330_get_decision.sql ------------------------------------------------------------------------------
+
+create or replace function ranked_ledger.edges_json(p_workspace_id text, p_memory_id uuid, p_outward boolean)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select jsonb_agg(jsonb_build_object(
+             'memory_id', m.id, 'relation', e.relation, 'summary', m.summary, 'step_index', l.step_index,
+             'lifecycle_status', m.lifecycle_status) order by e.relation, l.step_index, m.id)
+    from (select case when p_outward then x.to_memory_id else x.from_memory_id end as other_id, x.relation
+          from public.agent_decision_edges x
+          where (p_outward and x.from_memory_id = p_memory_id) or (not p_outward and x.to_memory_id = p_memory_id)) as e
+    join public.agent_memories m on m.id = e.other_id and m.workspace_id = p_workspace_id
+    left join public.agent_decision_ledger l on l.memory_id = m.id), '[]');
+end
+$$;
+
+comment on function ranked_ledger.edges_json(text, uuid, boolean) is
+  'The edges of a decision by their other end: what it points to (outward), or what points to it.';
+
+create or replace function ranked_ledger.chain_json(p_memory_id uuid)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select jsonb_agg(jsonb_build_object(
+             'memory_id', m.id, 'summary', m.summary, 'step_index', l.step_index,
+             'lifecycle_status', m.lifecycle_status) order by m.created_at, l.step_index, m.id)
+    from ranked_ledger.supersession_chain(p_memory_id) c
+    join public.agent_memories m on m.id = c.memory_id
+    left join public.agent_decision_ledger l on l.memory_id = m.id), '[]');
+end
+$$;
+
+comment on function ranked_ledger.chain_json(uuid) is
+  'What a decision is tied to by supersession, itself included, oldest first.';
+
+create or replace function public.get_decision(p_workspace_id text, p_memory_id uuid)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
+  return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object(
+    'successor', ranked_ledger.successor(p_memory_id),
+    'chain', ranked_ledger.chain_json(p_memory_id),
+    'edges_out', ranked_ledger.edges_json(p_workspace_id, p_memory_id, true),
+    'edges_in', ranked_ledger.edges_json(p_workspace_id, p_memory_id, false),
+    'lost_ground', coalesce((
+      select jsonb_agg(jsonb_build_object(
+               'memory_id', g.lost_memory_id, 'relation', g.relation, 'forgotten_at', g.lost_at)
+               order by g.lost_at, g.lost_memory_id, g.relation)
+      from ranked_ledger.lost_grounds g where g.memory_id = p_memory_id), '[]'),
+    'history', coalesce((
+      select jsonb_agg(jsonb_build_object(
+               'lifecycle_status', t.lifecycle_status, 'step_index', t.stream_step, 'at', t.changed_at,
+               'reason', t.reason, 'actor', t.actor) order by t.id)
+      from ranked_ledger.lifecycle_transitions t where t.memory_id = p_memory_id), '[]'));
+end
+$$;
+
+comment on function public.get_decision(text, uuid) is
+  'A decision in full: its fields, successor, supersession chain, edges both ways, lost ground and history.';
+
+-- decision_ledger/335_list_decisions.sql ----------------------------------------------------------------------------
+
+-- A page of decisions, ordered by step, then memory id. The cursor names the last row of the page, so that decisions that
+-- are written between two pages neither repeat a row nor hide one.
+
+create or replace function ranked_ledger.check_page(p_lifecycle text[], p_after jsonb, p_limit int)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_problem text := case
+    when p_limit is null or p_limit not between 1 and 500 then 'p_limit is not a number from 1 to 500.'
+    when cardinality(p_lifecycle) = 0 then 'p_lifecycle is empty: leave it out for every lifecycle.'
+    when array_position(p_lifecycle, null) is not null
+         or not p_lifecycle <@ array['active', 'stale', 'superseded', 'disputed', 'rejected']
+      then 'p_lifecycle names a status that is not one of active, stale, superseded, disputed, rejected.'
+    when p_after is not null and not case
+           when jsonb_typeof(p_after) = 'object' and jsonb_typeof(p_after -> 'step_index') = 'number'
+             then (p_after ->> 'step_index')::numeric between 0 and 2147483647
+                  and (p_after ->> 'step_index')::numeric = trunc((p_after ->> 'step_index')::numeric)
+                  and coalesce(p_after ->> 'memory_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+           else false end
+      then 'p_after is not a cursor: it takes the "next" of the page before.'
+  end;
+begin
+  if v_problem is not null then
+    raise sqlstate '22023' using message = v_problem, hint = 'docs/sql-api.md describes list_decisions.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_page(text[], jsonb, int) is 'Refuses (22023) a limit, a lifecycle or a cursor that cannot be meant.';
+
+create or replace function public.list_decisions(
+  p_workspace_id text, p_project_id text default null, p_task_id text default null, p_lifecycle text[] default null,
+  p_pinned boolean default null, p_newest_first boolean default true, p_after jsonb default null,
+  p_limit int default 50)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_newest_first boolean := coalesce(p_newest_first, true);
+  v_step         int;
+  v_memory_id    uuid;
+  v_found        uuid[];
+  v_page         jsonb;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.check_page(p_lifecycle, p_after, p_limit);
+  v_step := (p_after ->> 'step_index')::numeric::int;
+  v_memory_id := (p_after ->> 'memory_id')::uuid;
+
+  -- find: one row more than the page says whether there is a next one; only the direction is not a parameter
+  execute format($query$
+    select array_agg(f.memory_id order by f.position)
+    from (
+      select l.memory_id, row_number() over (order by l.step_index %1$s, l.memory_id) as position
+      from public.agent_decision_ledger l
+      join public.agent_memories m on m.id = l.memory_id and m.memory_type = 'decision' and m.workspace_id = $1
+      where l.workspace_id = $1 and l.set_aside_at is null
+        and ($2 is null or l.project_id = $2) and ($3 is null or l.task_id = $3)
+        and ($4 is null or m.lifecycle_status = any ($4)) and ($5 is null or l.pinned = $5)
+        and ($6 is null or (l.step_index %2$s= $6 and (l.step_index %2$s $6 or l.memory_id > $7)))
+      order by l.step_index %1$s, l.memory_id limit $8) as f
+    $query$, case when v_newest_first then 'desc' else 'asc' end, case when v_newest_first then '<' else '>' end)
+  into v_found
+  using p_workspace_id, p_project_id, p_task_id, p_lifecycle, p_pinned, v_step, v_memory_id, p_limit + 1;
+
+  -- answer
+  v_page := ranked_ledger.decisions_json(p_workspace_id, v_found[:p_limit]);
+  return jsonb_build_object('decisions', v_page, 'next', case when cardinality(v_found) > p_limit then
+    jsonb_build_object('step_index', v_page -> -1 -> 'step_index', 'memory_id', v_page -> -1 -> 'memory_id') end);
+end
+$$;
+
+comment on function public.list_decisions(text, text, text, text[], boolean, boolean, jsonb, int) is
+  'A page of the decisions of a workspace, newest step first unless asked otherwise: {"decisions": [...], "next": cursor or null}.';
+
+-- decision_ledger/340_link_decisions.sql ----------------------------------------------------------------------------
+
+create or replace function ranked_ledger.check_link(p_workspace_id text, p_from uuid, p_to uuid, p_relation text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if p_relation is null or p_relation not in ('depends_on', 'informs', 'blocks') then
+    raise sqlstate '22023' using
+      message = 'p_relation is not one of depends_on, informs, blocks.',
+      hint = 'To replace a decision call supersede_decision.';
+  elsif p_from = p_to then
+    raise sqlstate 'RL461' using
+      message = 'A decision cannot be linked to itself.',
+      detail = format('%s -> %s', p_from, p_to),
+      hint = 'Name two different decisions.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_link(text, uuid, uuid, text) is
+  'Refuses an unknown relation (22023) and a link of a decision to itself (RL461).';
+
+create or replace function public.link_decisions(
+  p_workspace_id text, p_from uuid, p_to uuid, p_relation text default 'depends_on', p_metadata jsonb default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_created boolean := false;
+begin
+  -- guard
+  perform ranked_ledger.check_link(p_workspace_id, p_from, p_to, p_relation);
+  if jsonb_typeof(p_metadata) not in ('object', 'null') or octet_length(p_metadata::text) > 262144 then
+    raise sqlstate '22023' using
+      message = 'p_metadata is not an object of at most 262144 bytes.',
+      hint = 'Leave it out, or send {"name": value}.';
+  end if;
+
+  -- lock
+  perform ranked_ledger.hold_decisions(p_workspace_id, array[p_from, p_to]);
+
+  -- mutate
+  if not exists (select from public.agent_decision_edges e
+                 where e.from_memory_id = p_from and e.to_memory_id = p_to and e.relation = p_relation) then
+    insert into public.agent_decision_edges (from_memory_id, to_memory_id, relation, metadata)
+    values (p_from, p_to, p_relation, coalesce(nullif(p_metadata, 'null'), '{}'))
+    on conflict do nothing;
+    v_created := found;
+  end if;
+  return jsonb_build_object(
+    'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'created', v_created);
+end
+$$;
+
+comment on function public.link_decisions(text, uuid, uuid, text, jsonb) is
+  'Says that one decision depends on, informs or blocks another of the same workspace. A repeat changes nothing, its metadata included.';
+
+create or replace function public.unlink_decisions(
+  p_workspace_id text, p_from uuid, p_to uuid, p_relation text default 'depends_on')
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_removed boolean;
+begin
+  perform ranked_ledger.check_link(p_workspace_id, p_from, p_to, p_relation);
+  perform ranked_ledger.hold_decisions(p_workspace_id, array[p_from, p_to]);
+  delete from public.agent_decision_edges e
+  where e.from_memory_id = p_from and e.to_memory_id = p_to and e.relation = p_relation;
+  v_removed := found;
+  return jsonb_build_object(
+    'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'removed', v_removed);
+end
+$$;
+
+comment on function public.unlink_decisions(text, uuid, uuid, text) is
+  'Takes an edge back. Answers removed false where there was none.';
+
+-- decision_ledger/350_supersede_decision.sql ------------------------------------------------------------------------
+
+-- Supersession changes one shape that several rows make up: one lock a workspace, taken before the rows, keeps two halves
+-- of a loop from being added at once.
+
+create or replace function ranked_ledger.lock_supersession(p_workspace_id text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('ranked_ledger.supersession ' || p_workspace_id, 0));
+end
+$$;
+
+comment on function ranked_ledger.lock_supersession(text) is 'Held until the commit by whoever adds or removes a supersession of the workspace.';
+
+-- Breadth first, every memory visited once: a shortest path, at a cost that loops and diamonds do not multiply.
+create or replace function ranked_ledger.supersession_path(p_from uuid, p_to uuid)
+returns uuid[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_seen     uuid[] := array[p_from];
+  v_parents  uuid[] := array[null::uuid];
+  v_frontier uuid[] := array[p_from];
+  v_next_by  uuid[];
+  v_path     uuid[];
+  v_step     uuid := p_to;
+begin
+  while not p_to = any (v_seen) loop
+    select array_agg(n.to_memory_id), array_agg(n.from_memory_id) into v_frontier, v_next_by
+    from (select distinct on (r.to_memory_id) r.to_memory_id, r.from_memory_id
+          from public.agent_memory_relations r
+          where r.from_memory_id = any (v_frontier) and r.relation = 'supersedes' and r.to_memory_id <> all (v_seen)
+          order by r.to_memory_id, r.from_memory_id) as n;
+    if v_frontier is null then
+      return null;
+    end if;
+    v_seen := v_seen || v_frontier;
+    v_parents := v_parents || v_next_by;
+  end loop;
+  while v_step is not null loop
+    v_path := v_step || v_path;
+    v_step := v_parents[array_position(v_seen, v_step)];
+  end loop;
+  return v_path;
+end
+$$;
+
+comment on function ranked_ledger.supersession_path(uuid, uuid) is
+  'A shortest way over supersedes from one decision to another, both included; null where there is none.';
+
+create or replace function ranked_ledger.note_transition(p_memory_id uuid, p_reason text, p_actor text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  update ranked_ledger.lifecycle_transitions t set reason = p_reason, actor = p_actor
+  where t.id = (select max(x.id) from ranked_ledger.lifecycle_transitions x where x.memory_id = p_memory_id);
+end
+$$;
+
+comment on function ranked_ledger.note_transition(uuid, text, text) is
+  'Reason and actor of the transition that a trigger has just written.';
+
+create or replace function ranked_ledger.check_reason(p_reason text, p_actor text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if octet_length(p_reason) > 262144 or octet_length(p_actor) > 1000 then
+    raise sqlstate '22023' using
+      message = 'p_reason is longer than 262144 bytes, or p_actor than 1000.',
+      hint = 'Say it in fewer words.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_reason(text, text) is 'Refuses (22023) a reason or an actor that is too long to keep.';
+
+create or replace function ranked_ledger.refuse_supersession_loop(p_old uuid, p_new uuid)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_path uuid[] := p_new || ranked_ledger.supersession_path(p_old, p_new);
+begin
+  if cardinality(v_path) > 1 then
+    raise sqlstate 'RL461' using
+      message = case when p_old = p_new then 'A decision cannot supersede itself.'
+                     else 'The supersession would close a loop: the old decision supersedes the new one already.' end,
+      detail = array_to_string(v_path, ' -> '),
+      hint = 'Record a new decision that replaces both, or restore one of them with set_decision_lifecycle.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.refuse_supersession_loop(uuid, uuid) is
+  'Refuses (RL461, with the path) that a decision supersedes itself, also by way of others.';
+
+create or replace function public.supersede_decision(
+  p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null, p_actor text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before  public.agent_memories;
+  v_linked  boolean;
+  v_changed boolean;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.check_reason(p_reason, p_actor);
+
+  -- lock
+  perform ranked_ledger.lock_supersession(p_workspace_id);
+  perform ranked_ledger.lock_decisions(p_workspace_id, array[p_old, p_new]);
+  perform ranked_ledger.refuse_supersession_loop(p_old, p_new);
+  select * into strict v_before from public.agent_memories m where m.id = p_old;
+  v_linked := exists (select from public.agent_memory_relations r
+                      where r.from_memory_id = p_new and r.to_memory_id = p_old and r.relation = 'supersedes');
+  v_changed := not v_linked or v_before.lifecycle_status <> 'superseded';
+
+  -- mutate
+  if not v_linked then
+    insert into public.agent_memory_relations (from_memory_id, to_memory_id, relation)
+    values (p_new, p_old, 'supersedes') on conflict do nothing;
+  end if;
+  if v_before.lifecycle_status <> 'superseded' then
+    update public.agent_memories m set lifecycle_status = 'superseded' where m.id = p_old;
+    perform ranked_ledger.note_transition(p_old, p_reason, p_actor);
+  end if;
+  if v_changed then
+    insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
+    values (p_old, 'supersede', p_actor, p_reason, jsonb_build_object('lifecycle_status', v_before.lifecycle_status),
+            jsonb_build_object('lifecycle_status', 'superseded', 'superseded_by', p_new));
+    -- ids only: the event outlives the decision
+    insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
+    values ('memory_superseded', p_workspace_id, v_before.project_id, p_old, p_actor,
+            jsonb_build_object('kind', 'supersede', 'superseded_by', p_new));
+  end if;
+
+  -- answer
+  return jsonb_build_object('old', ranked_ledger.decision_json(p_workspace_id, p_old),
+    'new', ranked_ledger.decision_json(p_workspace_id, p_new), 'changed', v_changed);
+end
+$$;
+
+comment on function public.supersede_decision(text, uuid, uuid, text, text) is
+  'The new decision replaces the old one: relation, lifecycle, review action and audit event in one transaction. Answers changed false where it stood already.';
 
 -- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
 

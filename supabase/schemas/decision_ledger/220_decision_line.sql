@@ -2,10 +2,17 @@
 
 create or replace function ranked_ledger.fence_tokens()
 returns int language sql immutable parallel safe
-return 75;
+return 37;
 
 comment on function ranked_ledger.fence_tokens() is
   'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.one_line(p_text text)
+returns text language sql immutable parallel safe
+return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
+
+comment on function ranked_ledger.one_line(text) is
+  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
 
 create or replace function ranked_ledger.decision_line(
   p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
@@ -15,7 +22,7 @@ return '- [step ' || p_step
        || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
        || ' | importance ' || round(p_importance::numeric, 2)
        || ' | ' || p_lifecycle || ' | by ' || p_created_by || ', ' || p_review_status || '] '
-       || p_text || coalesce(' (because: ' || nullif(btrim(p_rationale), '') || ')', '');
+       || ranked_ledger.one_line(p_text) || coalesce(' (because: ' || nullif(ranked_ledger.one_line(p_rationale), '') || ')', '');
 
 comment on function ranked_ledger.decision_line(text, text, int, text, text, float8, text, text, text) is
   'One decision as a line of a prompt, its provenance first.';

@@ -23,8 +23,9 @@ as $$
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
     'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
     'shortened', false,
-    'line', f.line, 'tokens', ranked_ledger.tokens(f.line),
-    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line))
+    -- each with the line break behind it, so that the sum bounds the whole block
+    'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
+    'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
   cross join lateral (
