@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from ranked_ledger import prompts
 from tests.rig.databases import Database
 
 
@@ -171,6 +172,10 @@ def test_a_budget_shortens_then_drops_and_names_both(ledger_db: Database) -> Non
     (shortened,) = [hit for hit in answer["hits"] if hit["shortened"]]
     assert "in brief" in shortened["line"]
     assert "word word" not in shortened["line"]
+
+
+def test_the_fence_costs_what_the_sdk_says(ledger_db: Database) -> None:
+    assert ledger_db.value("select ranked_ledger.fence_tokens()", role="service_role") == prompts.FENCE_TOKENS
 
 
 def test_a_budget_below_the_fence_is_refused(ledger_db: Database) -> None:
