@@ -11,15 +11,11 @@ from tests.rig.parity import ALL, AXES, CHOSEN, USUAL, allowlist
 
 
 def ports(chosen: list[Port]):
-    # the ports of one server go to one worker, which then starts that server once
-    return [
-        pytest.param(
-            port,
-            id=f"{port.name}_pg{port.postgres}",
-            marks=pytest.mark.xdist_group(f"postgres{port.postgres}"),
-        )
-        for port in chosen
-    ]
+    def marks(port: Port):
+        # the second server is started by one worker only
+        return [pytest.mark.xdist_group("postgres16")] if port.postgres == 16 else []
+
+    return [pytest.param(port, id=f"{port.name}_pg{port.postgres}", marks=marks(port)) for port in chosen]
 
 
 def unexplained(database, usual, port: Port) -> list[str]:

@@ -1,0 +1,95 @@
+"""Rules that every object of ours keeps, read from the catalogue: what the platform's linter looks for, and ours."""
+
+from __future__ import annotations
+
+import pytest
+
+OWN = """
+create temp view own_relations as
+select c.*, n.nspname, c.oid as relation from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname in ('public', 'ranked_ledger')
+  and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e');
+create temp view own_functions as
+select p.*, n.nspname, p.oid::regprocedure as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where n.nspname in ('public', 'ranked_ledger')
+  and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e');
+"""
+
+# Each query answers the objects that break the rule.
+RULES = {
+    "row security is on for every table": """
+        select relation::regclass from own_relations where relkind in ('r', 'p') and not relrowsecurity""",
+    "every table has a policy, or the service role could not be shown to be meant": """
+        select relation::regclass from own_relations r where relkind in ('r', 'p')
+          and not exists (select from pg_policy p where p.polrelid = r.relation)""",
+    "policies name the service role and nobody else": """
+        select polrelid::regclass, polname from pg_policy join own_relations on relation = polrelid
+        where polroles <> array['service_role'::regrole::oid]""",
+    "one permissive policy a table, role and command": """
+        select polrelid::regclass, polcmd, count(*) from pg_policy join own_relations on relation = polrelid
+        where polpermissive group by polrelid, polroles, polcmd having count(*) > 1""",
+    "every policy has its sentence": """
+        select polrelid::regclass, polname from pg_policy p join own_relations on relation = polrelid
+        where obj_description(p.oid, 'pg_policy') is null""",
+    "views run with the rights of their reader": """
+        select relation::regclass from own_relations where relkind = 'v'
+          and not coalesce(reloptions, '{}') && array['security_invoker=true', 'security_invoker=on']""",
+    "nothing is a materialized view or a foreign table, which row security does not cover": """
+        select relation::regclass from own_relations where relkind in ('m', 'f')""",
+    "a function pins its search path, unless it is a pure expression that must be inlined": """
+        select name from own_functions
+        where not coalesce(proconfig, '{}') @> array['search_path=public, extensions, pg_temp']
+          and not (prosqlbody is not null and provolatile = 'i' and not prosecdef)""",
+    "only trigger functions run with their owner's rights": """
+        select name from own_functions where prosecdef and prorettype <> 'trigger'::regtype""",
+    "a trigger on a host's table runs with its owner's rights, or a writer without ours would lose the row": """
+        select t.tgrelid::regclass, t.tgname from pg_trigger t join own_functions f on f.oid = t.tgfoid
+        where not t.tgisinternal and f.nspname = 'ranked_ledger' and not f.prosecdef
+          and t.tgrelid::regclass::text in ('thoughts', 'agent_memories', 'agent_memory_relations',
+            'agent_memory_review_actions', 'agent_memory_recall_traces', 'agent_memory_recall_items')""",
+    "trigger functions are nobody's to call": """
+        select name, r.rolname from own_functions f cross join pg_roles r
+        where prorettype = 'trigger'::regtype and r.rolname in ('anon', 'authenticated', 'service_role')
+          and has_function_privilege(r.oid, f.oid, 'execute')""",
+    "every table has a primary key": """
+        select relation::regclass from own_relations r where relkind in ('r', 'p')
+          and not exists (select from pg_constraint k where k.conrelid = r.relation and k.contype = 'p')""",
+    "every foreign key has an index that begins with its columns": """
+        select k.conrelid::regclass, k.conname from pg_constraint k join own_relations r on r.relation = k.conrelid
+        where k.contype = 'f' and not exists (
+          select from pg_index i where i.indrelid = k.conrelid and i.indpred is null
+            and (string_to_array(i.indkey::text, ' ')::smallint[])[1:cardinality(k.conkey)] @> k.conkey)""",
+    "no index is there twice": """
+        select min(indexrelid::regclass::text), max(indexrelid::regclass::text)
+        from pg_index join own_relations on relation = indrelid
+        group by indrelid, indkey::text, indclass::text, indoption::text, coalesce(indexprs::text, ''),
+          coalesce(indpred::text, '') having count(*) > 1""",
+    "no column has a type that keeps a project from upgrading PostgreSQL": """
+        select attrelid::regclass, attname from pg_attribute join own_relations on relation = attrelid
+        where attnum > 0 and not attisdropped and relkind in ('r', 'p') and atttypid in (
+          'regcollation'::regtype, 'regconfig'::regtype, 'regdictionary'::regtype, 'regnamespace'::regtype,
+          'regoper'::regtype, 'regoperator'::regtype, 'regproc'::regtype, 'regprocedure'::regtype)""",
+    "every table, view and function says what it is": """
+        select relation::regclass::text from own_relations where relkind in ('r', 'p', 'v')
+          and obj_description(relation, 'pg_class') is null
+        union all
+        select name::text from own_functions where obj_description(oid, 'pg_proc') is null""",
+    "everything belongs to the owner of the project": """
+        select relation::regclass::text from own_relations where relowner <> 'postgres'::regrole
+        union all
+        select name::text from own_functions where proowner <> 'postgres'::regrole""",
+    "an index is valid": """
+        select indexrelid::regclass from pg_index join own_relations on relation = indrelid where not indisvalid""",
+    "no trigger on a host's table is disabled": """
+        select tgrelid::regclass, tgname from pg_trigger where not tgisinternal and tgenabled <> 'O'""",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule(rule, ledger_project):
+    database = ledger_project(default_privileges="old")
+    with database.connect("supabase_admin") as connection:
+        connection.execute("set client_min_messages = error")
+        connection.execute("set search_path = public, extensions")
+        connection.execute(OWN)
+        assert connection.execute(RULES[rule]).fetchall() == []
