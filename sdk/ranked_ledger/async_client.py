@@ -21,6 +21,7 @@ from ranked_ledger.models import (
     CreatedBy,
     Decision,
     DecisionDetail,
+    DecisionInput,
     DecisionRef,
     Edge,
     Enrolled,
@@ -39,7 +40,7 @@ from ranked_ledger.models import (
     Visibility,
     Weights,
 )
-from ranked_ledger.session import Session, new_key
+from ranked_ledger.session import Session, given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
 
 T = TypeVar("T")
@@ -113,20 +114,20 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
             runtime_name=runtime_name,
             metadata=metadata,
         )
-        call = calls.record(self.workspace, calls.checked(new), key=idempotency_key or new_key())
+        call = calls.record(self.workspace, calls.checked(new), key=given_or_new(idempotency_key))
         return await self._run(
             call if embedding is not None else await self._completed(call, "embedding", content)
         )
 
     async def record_many(
         self,
-        decisions: Iterable[NewDecision | Mapping[str, Any]] | AsyncIterable[NewDecision | Mapping[str, Any]],
+        decisions: Iterable[DecisionInput] | AsyncIterable[DecisionInput],
         *,
         idempotency_key: str | None = None,
         on_batch: Callable[[Sequence[Decision]], object] | None = None,
     ) -> list[Decision]:
         """As `RankedLedger.record_many`."""
-        key = calls.batch_key(idempotency_key or new_key())
+        key = calls.batch_key(given_or_new(idempotency_key))
         written: list[Decision] = []
         number = 0
         try:
@@ -179,7 +180,7 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
             embedding=embedding,
             embedding_model=embedding_model,
             trace=trace,
-            request_id=request_id or (new_key() if trace else None),
+            request_id=given_or_new(request_id) if trace else request_id,
             policy=policy,
         )
         wanted = "" if query is None or embedding is not None else query.strip()

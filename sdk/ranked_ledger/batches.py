@@ -6,12 +6,12 @@ The cuts depend on the decisions alone, so that a repeated run with the same key
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any, Final
 
 from ranked_ledger import calls
 from ranked_ledger.errors import InvalidArgumentError
-from ranked_ledger.models import NewDecision
+from ranked_ledger.models import DecisionInput
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 _BYTES_A_NUMBER: Final = 24
@@ -53,7 +53,7 @@ def _size(element: Element) -> int:
     return len(json.dumps(plain, ensure_ascii=False).encode()) + _BYTES_A_NUMBER * numbers
 
 
-def cut(decisions: Iterable[NewDecision | Mapping[str, Any]], project: str | None) -> Iterator[list[Element]]:
+def cut(decisions: Iterable[DecisionInput], project: str | None) -> Iterator[list[Element]]:
     """The batches of an iterable, each as soon as it is full."""
     cutter = _Cutter(project)
     for decision in decisions:
@@ -64,7 +64,7 @@ def cut(decisions: Iterable[NewDecision | Mapping[str, Any]], project: str | Non
 
 
 async def cut_async(
-    decisions: Iterable[NewDecision | Mapping[str, Any]] | AsyncIterable[NewDecision | Mapping[str, Any]],
+    decisions: Iterable[DecisionInput] | AsyncIterable[DecisionInput],
     project: str | None,
 ) -> AsyncIterator[list[Element]]:
     """The batches of an iterable of either kind."""

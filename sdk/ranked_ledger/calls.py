@@ -145,7 +145,7 @@ def record_many(
 
 
 def new_decision(value: object, *, project: str | None) -> NewDecision:
-    """An element of `record_many`, a `NewDecision` or a mapping of its fields, in the client's project."""
+    """An element of `record_many`: a `NewDecision`, a mapping of its fields or a text; in that project."""
     if isinstance(value, str):
         value = NewDecision(value)
     elif isinstance(value, Mapping):

@@ -21,6 +21,7 @@ from ranked_ledger.models import (
     CreatedBy,
     Decision,
     DecisionDetail,
+    DecisionInput,
     DecisionRef,
     Edge,
     Enrolled,
@@ -39,7 +40,7 @@ from ranked_ledger.models import (
     Visibility,
     Weights,
 )
-from ranked_ledger.session import Session, new_key
+from ranked_ledger.session import Session, given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, Timeline, walk
 
 T = TypeVar("T")
@@ -144,19 +145,19 @@ class RankedLedger(Session[httpx.Client, Embedder]):
             runtime_name=runtime_name,
             metadata=metadata,
         )
-        call = calls.record(self.workspace, calls.checked(new), key=idempotency_key or new_key())
+        call = calls.record(self.workspace, calls.checked(new), key=given_or_new(idempotency_key))
         return self._run(call if embedding is not None else self._completed(call, "embedding", content))
 
     def record_many(
         self,
-        decisions: Iterable[NewDecision | Mapping[str, Any]],
+        decisions: Iterable[DecisionInput],
         *,
         idempotency_key: str | None = None,
         on_batch: Callable[[Sequence[Decision]], object] | None = None,
     ) -> list[Decision]:
         """Record any number of decisions, in batches of at most 500 (and about 8 MB), each all or nothing.
 
-        - `decisions`: `NewDecision`s or mappings of `record`'s arguments, from any iterable, read as needed.
+        - `decisions`: `NewDecision`s, mappings of `record`'s arguments or plain texts, read as needed.
         - `idempotency_key`: batch n is written under `<key>/<n>`, so a repeat with the same decisions writes
           only what is missing. By default each call draws one, for its own retries.
         - `on_batch`: called with each batch's results once it is written.
@@ -166,7 +167,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         Example:
             >>> ledger.record_many(NewDecision(line, task="import") for line in lines)  # doctest: +SKIP
         """
-        key = calls.batch_key(idempotency_key or new_key())
+        key = calls.batch_key(given_or_new(idempotency_key))
         written: list[Decision] = []
         try:
             for number, elements in enumerate(batches.cut(decisions, self.project)):
@@ -236,7 +237,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
             embedding=embedding,
             embedding_model=embedding_model,
             trace=trace,
-            request_id=request_id or (new_key() if trace else None),
+            request_id=given_or_new(request_id) if trace else request_id,
             policy=policy,
         )
         wanted = "" if query is None or embedding is not None else query.strip()

@@ -72,6 +72,9 @@ class NewDecision:
     metadata: Mapping[str, Any] | None = None
 
 
+DecisionInput = NewDecision | Mapping[str, Any] | str
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """How much each component of the score counts: finite and at least 0; None keeps the default.

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 
@@ -18,6 +18,7 @@ from ranked_ledger.models import UNSET, Unset
 from ranked_ledger.settings import Connection, SupabaseClient
 
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+Key = TypeVar("Key", bound=str | UUID)
 AnyEmbedder = TypeVar("AnyEmbedder", bound=Embedder | AsyncEmbedder)
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -249,6 +250,6 @@ class Session(Generic[Http, AnyEmbedder]):
         raise error from problem
 
 
-def new_key() -> str:
-    """A fresh key or request id: what makes a write safe to retry when the caller gave none."""
-    return str(uuid4())
+def given_or_new(key: Key | None) -> Key | str:
+    """The caller's key or request id, or a fresh one: what makes a write safe to retry."""
+    return str(uuid4()) if key is None else key

@@ -1,0 +1,61 @@
+"""Fixtures of the SDK's unit tests: a client of either kind over respx, and waits that are noted, not waited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+import respx
+
+from ranked_ledger import AsyncRankedLedger, RankedLedger
+from tests.unit.sdk_drivers import Driver
+
+URL = "http://ledger.test"
+KEY = "sb_secret_test"
+
+MakeDriver = Callable[..., Driver]
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the run loops would have waited."""
+    noted: list[float] = []
+
+    async def noted_async(seconds: float) -> None:
+        noted.append(seconds)
+
+    monkeypatch.setattr("ranked_ledger.client.sleep", noted.append)
+    monkeypatch.setattr("ranked_ledger.async_client.sleep", noted_async)
+    return noted
+
+
+@pytest.fixture(params=["sync", "async"])
+def make(request: pytest.FixtureRequest, waits: list[float]) -> Iterator[MakeDriver]:
+    """Makes a client in the workspace acme; both kinds, one after the other."""
+    kind = RankedLedger if request.param == "sync" else AsyncRankedLedger
+    made: list[Driver] = []
+    with asyncio.Runner() as runner:
+
+        def maker(**options: object) -> Driver:
+            driver = Driver(kind(URL, KEY, **{"workspace": "acme", **options}), runner)  # type: ignore[arg-type]
+            made.append(driver)
+            return driver
+
+        yield maker
+        for driver in made:
+            driver.close()
+
+
+@pytest.fixture
+def ledger(make: MakeDriver) -> Driver:
+    """A client in the workspace acme, with the options that a user gets."""
+    return make()
+
+
+@pytest.fixture
+def server() -> Iterator[respx.MockRouter]:
+    """A server whose answers a test writes; the schema has the version that the SDK knows."""
+    with respx.mock(base_url=f"{URL}/rest/v1/rpc", assert_all_called=False) as router:
+        router.post("/ledger_schema_version", name="version").respond(json=1)
+        yield router

@@ -1,0 +1,173 @@
+"""What each verb sends: the function's name, only the arguments that were set, and whether a repeat is safe."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ranked_ledger import InvalidArgumentError, NewDecision, Recall, Weights, calls
+from tests.unit import sdk_answers as answers
+
+DEFAULTS: dict[str, Any] = {
+    "task": None,
+    "project": None,
+    "current_step": None,
+    "limit": 10,
+    "max_tokens": None,
+    "include_superseded": False,
+    "weights": None,
+    "half_life_steps": None,
+    "dependency_saturation": None,
+    "embedding": None,
+    "embedding_model": None,
+    "trace": True,
+    "request_id": None,
+    "policy": None,
+}
+
+
+def recall(query: str | None = None, **named: Any) -> calls.Call[Recall]:
+    return calls.recall("acme", query, **{**DEFAULTS, **named})
+
+
+def test_a_record_sends_only_what_was_set() -> None:
+    call = calls.record("acme", calls.checked(NewDecision("x")), key=None)
+    assert call.body == {"p_workspace_id": "acme", "p_content": "x"}
+    assert not call.repeatable
+
+
+def test_a_record_with_a_key_may_be_repeated() -> None:
+    assert calls.record("acme", calls.checked(NewDecision("x")), key="k").repeatable
+
+
+def test_everything_that_a_record_can_hold_is_sent() -> None:
+    element = calls.checked(
+        NewDecision(
+            "x",
+            rationale="r",
+            alternatives=["a"],
+            importance=0,
+            step=0,
+            task="t",
+            project="p",
+            summary="s",
+            depends_on=answers.MEMORY,
+            embedding=[1, 0],
+            embedding_model="m",
+            pinned=True,
+            visibility="workspace",
+            created_by="user",
+            flow="f",
+            runtime_name="n",
+            metadata={"a": 1},
+        )
+    )
+    assert element == {
+        "content": "x",
+        "rationale": "r",
+        "alternatives": ["a"],
+        "importance": 0.0,
+        "step_index": 0,
+        "task_id": "t",
+        "project_id": "p",
+        "summary": "s",
+        "depends_on": [str(answers.MEMORY)],
+        "embedding": "[1.0,0.0]",
+        "embedding_model": "m",
+        "pinned": True,
+        "visibility": "workspace",
+        "created_by": "user",
+        "flow_id": "f",
+        "runtime_name": "n",
+        "metadata": {"a": 1},
+    }
+
+
+def test_a_recall_sends_only_what_was_set() -> None:
+    assert recall().body == {"p_workspace_id": "acme", "p_match_count": 10}
+    assert recall("q", weights={"recency": 0}).body["p_w_recency"] == 0
+    assert recall(weights=Weights(relevance=1)).body["p_w_similarity"] == 1
+    assert recall(trace=False).body["p_trace"] is False
+
+
+def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None:
+    assert not recall().repeatable
+    assert recall(request_id=answers.REQUEST).repeatable
+    assert recall(trace=False).repeatable
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"limit": 0}, "limit must be in"),
+        ({"limit": 1001}, "limit must be in"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"current_step": -1}, "current_step"),
+        ({"weights": {"similarity": 1}}, "there is no weight similarity"),
+        ({"weights": {"recency": -1}}, "weights.recency must be at least 0"),
+        ({"weights": Weights(importance=float("nan"))}, "weights.importance must be finite"),
+        ({"half_life_steps": 0}, "half_life_steps must be above 0"),
+        ({"dependency_saturation": -3}, "dependency_saturation must be above 0"),
+        ({"embedding": [0]}, "no direction"),
+        ({"request_id": "x"}, "request_id must be a UUID"),
+    ],
+)
+def test_a_wrong_argument_of_recall_is_named(named: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        recall(**named)
+
+
+def test_an_edge_to_itself_and_a_supersession_by_itself_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="itself"):
+        calls.link("acme", answers.MEMORY, answers.MEMORY, "depends_on", None)
+    with pytest.raises(InvalidArgumentError, match="itself"):
+        calls.supersede("acme", answers.MEMORY, by=answers.MEMORY, reason=None, actor=None)
+
+
+def test_superseded_is_no_lifecycle_to_set() -> None:
+    with pytest.raises(InvalidArgumentError, match="supersede"):
+        calls.set_lifecycle("acme", answers.MEMORY, "superseded", reason=None, actor=None)  # type: ignore[arg-type]
+
+
+def test_usage_names_the_trace_of_a_recall() -> None:
+    traced = Recall(hits=(), request_id=answers.REQUEST, traced=True)
+    call = calls.mark_usage("acme", traced, ignored=[answers.MEMORY], reason="old")
+    assert call.body == {
+        "p_workspace_id": "acme",
+        "p_request_id": str(answers.REQUEST),
+        "p_ignored": [{"memory_id": str(answers.MEMORY), "reason": "old"}],
+    }
+
+
+def test_usage_of_a_recall_without_a_trace_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="left no trace"):
+        calls.mark_usage("acme", Recall(hits=(), request_id=answers.REQUEST), used=[answers.MEMORY])
+
+
+@pytest.mark.parametrize("value", [3, None, ["x"]])
+def test_an_element_is_a_new_decision_or_a_mapping(value: object) -> None:
+    with pytest.raises(InvalidArgumentError):
+        calls.new_decision(value, project=None)
+
+
+def test_an_element_of_unknown_names_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="no confidence"):
+        calls.new_decision({"content": "x", "confidence": 1}, project=None)
+
+
+def test_an_element_is_in_the_clients_project_unless_it_says_otherwise() -> None:
+    assert calls.new_decision({"content": "x"}, project="p").project == "p"
+    assert calls.new_decision({"content": "x", "project": None}, project="p").project is None
+    assert calls.new_decision(NewDecision("x", project="q"), project="p").project == "q"
+
+
+def test_a_key_leaves_room_for_the_number_of_a_batch() -> None:
+    with pytest.raises(InvalidArgumentError, match="characters"):
+        calls.batch_key("k" * 255)
+
+
+def test_a_moment_is_sent_with_its_offset() -> None:
+    body = calls.policy_stats("acme", datetime(2026, 1, 2, tzinfo=UTC)).body
+    assert body["p_since"] == "2026-01-02T00:00:00+00:00"
