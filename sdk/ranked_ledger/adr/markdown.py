@@ -1,0 +1,135 @@
+"""A markdown file as front matter, title and sections. Knows markdown; nothing of decisions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_PARSER: Final = MarkdownIt("commonmark").enable("table")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, up to the next heading of any level."""
+
+    level: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file, taken apart.
+
+    - `front`: the front matter, keys in lower case. `problem`: why it could not be read, or None.
+    - `preamble`: what stands between the title and the first section.
+    """
+
+    title: str | None
+    preamble: str
+    sections: tuple[Section, ...]
+    front: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    problem: str | None = None
+
+
+def parse(text: str) -> Document:
+    """Take a markdown text apart. Headings inside code, quotes and lists are none."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    front, problem, body = _front_matter(text)
+    body = _COMMENT.sub("", body)
+    lines = body.split("\n")
+    headings = list(_headings(_PARSER.parse(body)))
+    # the first heading is the title where nothing ranks above it
+    titled = bool(headings) and headings[0][2] <= min(level for _, _, level, _ in headings)
+    title = headings[0][3] if titled else None
+    if titled and headings[0][2] > 1 and sum(level == headings[0][2] for _, _, level, _ in headings) > 1:
+        titled, title = False, None  # a file whose sections all have one level has no title
+    starts = headings[1:] if titled else headings
+    begin = headings[0][1] if titled else 0
+    ends = [start for start, _, _, _ in starts] + [len(lines)]
+    sections = tuple(
+        Section(level, heading, "\n".join(lines[after:end]).strip())
+        for (_, after, level, heading), end in zip(starts, ends[1:], strict=True)
+    )
+    preamble = "\n".join(lines[begin : ends[0]]).strip()
+    return Document(title, preamble, sections, MappingProxyType(front), problem)
+
+
+def _front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
+    found = _FRONT.match(text)
+    if found is None:
+        return {}, None, text
+    body = text[found.end() :]
+    try:
+        front = yaml.safe_load(found[1])
+    except (yaml.YAMLError, ValueError, RecursionError) as wrong:
+        reason = str(wrong).splitlines()[0]
+        return {}, f"its front matter is no YAML ({reason})", body
+    if front is None:
+        return {}, None, body
+    if not isinstance(front, dict):
+        # a thematic break above the text, not front matter
+        return {}, None, text
+    return {str(name).casefold().replace("_", "-"): value for name, value in front.items()}, None, body
+
+
+def _headings(tokens: Sequence[Token]) -> list[tuple[int, int, int, str]]:
+    """First line, line after, level and plain text of each heading."""
+    return [
+        (token.map[0], token.map[1], int(token.tag[1]), plain(tokens[place + 1]))
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open" and token.level == 0 and token.map
+    ]
+
+
+def plain(token: Token) -> str:
+    """The words of an inline token, without markup."""
+    words = []
+    for child in token.children or ():
+        if child.type in ("softbreak", "hardbreak"):
+            words.append(" ")
+        elif child.type != "html_inline":
+            words.append(child.content)
+    return " ".join("".join(words).split())
+
+
+def words(text: str) -> str:
+    """A text without its markup, as one line."""
+    return " ".join(filter(None, (plain(token) for token in _PARSER.parse(text) if token.type == "inline")))
+
+
+def items(text: str) -> list[str]:
+    """The items of the outermost lists, each as its own first words; nested lists belong to their item."""
+    found = []
+    tokens = _PARSER.parse(text)
+    for place, token in enumerate(tokens):
+        if token.type == "list_item_open" and token.level == 1:
+            first = next((one for one in tokens[place:] if one.type == "inline"), None)
+            if first is not None and (item := plain(first)):
+                found.append(item)
+    return found
+
+
+def links(text: str) -> list[tuple[str, str]]:
+    """Words and target of each link, in order."""
+    found = []
+    for token in _PARSER.parse(text):
+        href, label = None, ""
+        for child in token.children or ():
+            if child.type == "link_open":
+                href, label = str(child.attrGet("href") or ""), ""
+            elif child.type == "link_close" and href is not None:
+                found.append((" ".join(label.split()), href))
+                href = None
+            elif href is not None:
+                label += child.content or " "
+    return found
