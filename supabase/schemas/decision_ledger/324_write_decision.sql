@@ -42,15 +42,32 @@ $$;
 comment on function ranked_ledger.embedding_of(text) is
   'A vector from its text, null from null. Refuses what is no finite vector or all zeros (22023), or has another dimension than the host''s column (RL463).';
 
-create or replace function ranked_ledger.write_thought(p_content text, p_embedding vector, out thought_id uuid, out embedded boolean)
+create or replace function ranked_ledger.thoughts_may_collide()
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (
+    select from pg_index i
+    where i.indrelid = 'public.thoughts'::regclass and i.indisunique and not i.indisprimary
+      and (i.indexprs is not null
+           or exists (select from pg_trigger t
+                      where t.tgrelid = i.indrelid and not t.tgisinternal and t.tgenabled <> 'D' and t.tgtype & 4 = 4)
+           or exists (select from pg_attribute a
+                      where a.attrelid = i.indrelid and a.attnum = any (i.indkey)
+                        and (a.atthasdef or a.attname in ('content', 'embedding', 'metadata')))))
+$$;
+
+comment on function ranked_ledger.thoughts_may_collide() is
+  'Whether a unique index of the host could refuse a thought that says only content, vector and metadata.';
+
+create or replace function ranked_ledger.write_thought(
+  p_content text, p_embedding vector, out thought_id uuid, out embedded boolean)
 language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
   -- no fingerprint: two decisions of the same words are two thoughts, so that forgetting one leaves the other its own
-  if not exists (select from pg_trigger t where t.tgrelid = 'public.thoughts'::regclass and t.tgtype & 6 = 6)
-     and not exists (select from pg_attribute a
-                     where a.attrelid = 'public.thoughts'::regclass and a.attgenerated <> '' and not a.attisdropped) then
+  if not ranked_ledger.thoughts_may_collide() then
     insert into public.thoughts (content, embedding, metadata)
     values (p_content, p_embedding, '{"source": "ranked_ledger"}') returning id into thought_id;
     embedded := p_embedding is not null;
