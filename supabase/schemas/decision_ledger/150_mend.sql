@@ -7,6 +7,11 @@ declare
   v_stream_id uuid;
   v_settled   int := 0;
 begin
+  -- a stream whose newest step is not that of its rows finds it again, as one that lost a row does
+  insert into ranked_ledger.pending_steps (stream_id)
+  select s.stream_id from ranked_ledger.streams s
+  where (p_workspace_id is null or s.workspace_id = p_workspace_id)
+    and s.newest_step <> ranked_ledger.newest_settled_step(s.stream_id);
   for v_stream_id in
     select distinct p.stream_id from ranked_ledger.pending_steps p
     left join public.agent_decision_ledger l on l.memory_id = p.memory_id
