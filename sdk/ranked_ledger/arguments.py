@@ -15,11 +15,16 @@ from uuid import UUID
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import DecisionRef
 
-MAX_CONTENT_BYTES: Final = 256 * 1024
+# The database has the same limits and is the judge; tests/contract compares the two.
+MAX_TEXT_BYTES: Final = 256 * 1024
+MAX_SUMMARY_BYTES: Final = 2_000
+MAX_NAME_BYTES: Final = 1_000
 MAX_ALTERNATIVES: Final = 20
+MAX_GROUNDS: Final = 100
 MAX_STEP: Final = 1_000_000_000
 MAX_HITS: Final = 1_000
 MAX_PAGE: Final = 500
+MAX_PRUNED: Final = 10_000
 MAX_KEY_CHARACTERS: Final = 255
 _MAX_DIMENSIONS: Final = 16_000
 _MAX_FLOAT4: Final = 3.4028234663852886e38
@@ -47,8 +52,15 @@ def text(name: str, value: object, *, blank: bool = False, max_bytes: int | None
     return value
 
 
-def optional_text(name: str, value: object, *, blank: bool = False) -> str | None:
-    return None if value is None else text(name, value, blank=blank)
+def optional_text(
+    name: str, value: object, *, blank: bool = False, max_bytes: int = MAX_TEXT_BYTES
+) -> str | None:
+    return None if value is None else text(name, value, blank=blank, max_bytes=max_bytes)
+
+
+def name(argument: str, value: object) -> str | None:
+    """A name or an id of the caller's own, such as a task: it becomes part of an index."""
+    return optional_text(argument, value, max_bytes=MAX_NAME_BYTES)
 
 
 def one_of(name: str, value: object, allowed: Collection[str]) -> str:
@@ -117,6 +129,14 @@ def decisions(name: str, value: DecisionRef | Iterable[DecisionRef]) -> list[str
     if not isinstance(value, Iterable):
         raise InvalidArgumentError(f"{name} must be decisions or their ids, not {_kind(value)}")
     return list(dict.fromkeys(decision(f"{name}[{place}]", one) for place, one in enumerate(value)))
+
+
+def grounds(value: DecisionRef | Iterable[DecisionRef]) -> list[str]:
+    """What a decision rests on."""
+    ids = decisions("depends_on", value)
+    if len(ids) > MAX_GROUNDS:
+        raise InvalidArgumentError(f"depends_on names {len(ids)} decisions; {MAX_GROUNDS} are allowed")
+    return ids
 
 
 def alternatives(value: object) -> list[str]:

@@ -84,20 +84,20 @@ def checked(new: NewDecision) -> dict[str, Any]:
     if new.embedding is None and new.embedding_model is not None:
         raise InvalidArgumentError("embedding_model is given without an embedding")
     element = {
-        "content": check.text("content", new.content, max_bytes=check.MAX_CONTENT_BYTES),
-        "summary": check.optional_text("summary", new.summary),
+        "content": check.text("content", new.content, max_bytes=check.MAX_TEXT_BYTES),
+        "summary": check.optional_text("summary", new.summary, max_bytes=check.MAX_SUMMARY_BYTES),
         "rationale": check.optional_text("rationale", new.rationale, blank=True),
         "alternatives": check.alternatives(new.alternatives),
         "importance": None if new.importance is None else check.fraction("importance", new.importance),
         "step_index": None
         if new.step is None
         else check.whole("step", new.step, minimum=0, maximum=check.MAX_STEP),
-        "project_id": None if new.project is UNSET else check.optional_text("project", new.project),
-        "task_id": check.optional_text("task", new.task),
-        "flow_id": check.optional_text("flow", new.flow),
-        "depends_on": check.decisions("depends_on", new.depends_on),
+        "project_id": None if new.project is UNSET else check.name("project", new.project),
+        "task_id": check.name("task", new.task),
+        "flow_id": check.name("flow", new.flow),
+        "depends_on": check.grounds(new.depends_on),
         "embedding": None if new.embedding is None else check.vector("embedding", new.embedding),
-        "embedding_model": check.optional_text("embedding_model", new.embedding_model),
+        "embedding_model": check.name("embedding_model", new.embedding_model),
         "pinned": check.flag("pinned", new.pinned) or None,
         "visibility": None
         if new.visibility is None
@@ -105,7 +105,7 @@ def checked(new: NewDecision) -> dict[str, Any]:
         "created_by": None
         if new.created_by is None
         else check.one_of("created_by", new.created_by, get_args(CreatedBy)),
-        "runtime_name": check.optional_text("runtime_name", new.runtime_name),
+        "runtime_name": check.name("runtime_name", new.runtime_name),
         "metadata": None if new.metadata is None else check.mapping("metadata", new.metadata),
     }
     return {name: value for name, value in element.items() if value is not None and value not in ([], {})}
@@ -184,8 +184,8 @@ def timeline(
     )
     body = _set(
         workspace_id=workspace,
-        project_id=check.optional_text("project", project),
-        task_id=check.optional_text("task", task),
+        project_id=check.name("project", project),
+        task_id=check.name("task", task),
         lifecycle=[check.one_of("lifecycle", one, get_args(Lifecycle)) for one in wanted],
         pinned=None if pinned is None else check.flag("pinned", pinned),
         newest_first=check.flag("newest_first", newest_first),
@@ -236,7 +236,7 @@ def supersede(
         old=check.decision("old", old),
         new=check.decision("by", by),
         reason=check.optional_text("reason", reason),
-        actor=check.optional_text("actor", actor),
+        actor=check.name("actor", actor),
     )
     if body["p_old"] == body["p_new"]:
         raise InvalidArgumentError("a decision cannot supersede itself")
@@ -258,7 +258,7 @@ def set_lifecycle(
         memory_id=check.decision("decision", decision),
         lifecycle=check.one_of("lifecycle", lifecycle, get_args(SettableLifecycle)),
         reason=check.optional_text("reason", reason),
-        actor=check.optional_text("actor", actor),
+        actor=check.name("actor", actor),
     )
     return Call("set_decision_lifecycle", body, _model(Decision))
 
@@ -308,9 +308,9 @@ def recall(
         workspace_id=workspace,
         query=check.optional_text("query", query, blank=True),
         query_embedding=None if embedding is None else check.vector("embedding", embedding),
-        embedding_model=check.optional_text("embedding_model", embedding_model),
-        project_id=check.optional_text("project", project),
-        task_id=check.optional_text("task", task),
+        embedding_model=check.name("embedding_model", embedding_model),
+        project_id=check.name("project", project),
+        task_id=check.name("task", task),
         current_step=None
         if current_step is None
         else check.whole("current_step", current_step, minimum=0, maximum=check.MAX_STEP),
@@ -410,7 +410,7 @@ def prune_traces(workspace: str, before: datetime, limit: int) -> Call[Pruned]:
     body = _set(
         workspace_id=workspace,
         before=check.moment("before", before),
-        limit=check.whole("limit", limit, minimum=1),
+        limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_PRUNED),
     )
     return Call("prune_traces", body, _model(Pruned))
 

@@ -228,6 +228,7 @@ BY_STATUS: Final[Mapping[int, type[RankedLedgerError]]] = MappingProxyType(
     {
         401: AuthenticationError,
         403: PermissionDeniedError,
+        404: UnexpectedResponseError,
         408: RequestTimeoutError,
         413: InvalidArgumentError,
         429: RateLimitError,
