@@ -274,8 +274,13 @@ class Cluster:
                     f"Processes of an earlier server still work in {self.data_dir}: stop them first."
                 )
             time.sleep(_POLL_SECONDS)
-        # Nobody is left, so the pid file is stale even where its pid is alive again as another program.
+        # Nobody is left, so both lock files are stale, even where their pid lives on: as another program, or
+        # as a zombie in a container whose first process reaps none. PostgreSQL would refuse to start.
         (self.data_dir / "postmaster.pid").unlink(missing_ok=True)
+        socket_lock = self._socket_path.with_name(f"{self._socket_path.name}.lock")
+        with contextlib.suppress(FileNotFoundError):
+            if socket_lock.read_text().splitlines()[1:2] == [str(self.data_dir)]:
+                socket_lock.unlink()
 
     def _check_version(self) -> None:
         try:
