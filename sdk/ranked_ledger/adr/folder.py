@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from ranked_ledger.adr import reading
 from ranked_ledger.adr.records import AdrEdge, AdrFolder, AdrRecord, Reference, Remark
-from ranked_ledger.arguments import MAX_CONTENT_BYTES
+from ranked_ledger.arguments import MAX_TEXT_BYTES
 from ranked_ledger.errors import ConfigurationError
 from ranked_ledger.models import Relation as EdgeRelation
 
@@ -105,8 +105,8 @@ def _text(file: Path) -> str:
         if not file.is_file():
             raise _NoRecord("not a regular file")
         size = file.stat().st_size
-        if size > MAX_CONTENT_BYTES:
-            raise _NoRecord(f"it has {size:,} bytes; {MAX_CONTENT_BYTES:,} are allowed")
+        if size > MAX_TEXT_BYTES:
+            raise _NoRecord(f"it has {size:,} bytes; {MAX_TEXT_BYTES:,} are allowed")
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise _NoRecord(f"it cannot be read: {error.strerror}") from None
@@ -128,12 +128,14 @@ def _distinct(records: list[AdrRecord], remarks: list[Remark]) -> list[AdrRecord
         remarks += [
             Remark(path, f"{len(paths)} records are {key}; a bare {key} means none of them") for path in paths
         ]
-    records = [
-        replace(one, key=f"{one.key}-{PurePosixPath(one.path).stem}") if keys[one.key] > 1 else one
-        for one in records
-    ]
+    records = [replace(one, key=f"{one.key}-{_slug(one)}") if keys[one.key] > 1 else one for one in records]
     again = Counter(one.key for one in records)
     return [replace(one, key=one.path) if again[one.key] > 1 else one for one in records]
+
+
+def _slug(record: AdrRecord) -> str:
+    stem = PurePosixPath(record.path).stem
+    return re.sub(rf"^(?:[a-z]+[-_ ]*)?0*{record.number}[-_ .]*", "", stem, flags=re.I) or stem
 
 
 def _ordered(records: list[AdrRecord]) -> list[AdrRecord]:

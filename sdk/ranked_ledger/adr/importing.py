@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ranked_ledger.adr.records import AdrFolder, AdrRecord
+from ranked_ledger.arguments import MAX_SUMMARY_BYTES
 from ranked_ledger.errors import ConflictError, GoneError, InvalidArgumentError, LoopError, NotFoundError
 from ranked_ledger.models import (
     Decision,
@@ -262,7 +263,7 @@ def _decision(record: AdrRecord, task: str) -> NewDecision:
     }
     return NewDecision(
         record.text,
-        summary=record.title,
+        summary=_short(record.title),
         rationale=record.rationale,
         alternatives=record.alternatives,
         importance=record.importance,
@@ -270,6 +271,10 @@ def _decision(record: AdrRecord, task: str) -> NewDecision:
         created_by="import",
         metadata={_MARK: {name: value for name, value in mark.items() if value is not None}},
     )
+
+
+def _short(title: str) -> str:
+    return title.encode()[:MAX_SUMMARY_BYTES].decode(errors="ignore")
 
 
 def _key(ledger: Ledger, task: str, new: Sequence[AdrRecord]) -> str:
