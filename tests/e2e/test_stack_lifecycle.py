@@ -32,8 +32,8 @@ from ranked_ledger.stack.errors import (
     StartFailed,
     WrongDataVersion,
 )
-from ranked_ledger.stack.postgres import BIN_VARIABLE
 from ranked_ledger.stack.postgrest import PROGRAM_VARIABLE
+from ranked_ledger.stack.programs import BIN_VARIABLE
 from ranked_ledger.stack.servers import choose_port
 
 is_root = os.geteuid() == 0

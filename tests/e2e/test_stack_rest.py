@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import jwt
@@ -85,9 +86,9 @@ def user_token(info: StackInfo) -> str:
 def test_a_supabase_client_with_a_service_key_reads_and_writes_everything(info: StackInfo, kind: str) -> None:
     with client_with(info, getattr(info, kind)) as client:
         client.table("notes").insert({"id": 10, "body": "new"}).execute()
-        rows = client.table("notes").select("id").order("id").execute().data
+        rows: Any = client.table("notes").select("id").order("id").execute().data
         client.table("notes").delete().eq("id", 10).execute()
-        who = client.rpc("whoami", {}).execute().data
+        who: Any = client.rpc("whoami", {}).execute().data
     assert [row["id"] for row in rows] == [1, 2, 10]
     assert who["user"] == "service_role"
 
@@ -96,7 +97,8 @@ def test_a_supabase_client_with_a_service_key_reads_and_writes_everything(info: 
 def test_a_supabase_client_with_a_public_key_is_anon(info: StackInfo, kind: str) -> None:
     with client_with(info, getattr(info, kind)) as client:
         assert client.table("notes").select("*").execute().data == []
-        assert client.rpc("whoami", {}).execute().data["user"] == "anon"
+        who: Any = client.rpc("whoami", {}).execute().data
+        assert who["user"] == "anon"
         with pytest.raises(supabase.PostgrestAPIError) as refused:
             client.table("notes").insert({"id": 11}).execute()
     assert refused.value.code == "42501"

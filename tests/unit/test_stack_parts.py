@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from ranked_ledger.stack import keys as key_store
-from ranked_ledger.stack import postgres, postgrest
+from ranked_ledger.stack import postgres, postgrest, programs
 from ranked_ledger.stack.accounts import Account, barrier
 from ranked_ledger.stack.daemons import Daemon
 from ranked_ledger.stack.errors import FolderUnusable, MissingProgram, NoSuchStack, StackError
@@ -111,7 +111,7 @@ def test_root_does_not_use_a_home_that_the_account_of_the_server_cannot_enter(
     monkeypatch.setenv("HOME", str(tmp_path / "root"))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
 
-    assert default_home() == postgres.ROOT_HOME
+    assert default_home() == programs.ROOT_HOME
 
 
 def test_the_first_folder_that_an_account_cannot_enter_is_found(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_a_program_that_the_variable_names_must_run(monkeypatch: pytest.MonkeyPa
     with pytest.raises(MissingProgram, match=postgrest.PROGRAM_VARIABLE):
         postgrest.find_program(tmp_path, lambda _: None)
 
-    monkeypatch.setenv(postgres.BIN_VARIABLE, str(tmp_path))
-    with pytest.raises(MissingProgram, match=postgres.BIN_VARIABLE):
-        postgres.find_programs()
+    monkeypatch.setenv(programs.BIN_VARIABLE, str(tmp_path))
+    with pytest.raises(MissingProgram, match=programs.BIN_VARIABLE):
+        programs.find_programs()
 
 
 def test_another_program_in_the_place_of_postgrest_is_refused(

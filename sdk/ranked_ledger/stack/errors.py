@@ -68,7 +68,8 @@ class NoSuchStack(StackError):
 
 def disk_full(error: OSError) -> bool:
     """Whether an operating system error means that there is no room (or no quota) left."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # shutil.copytree gathers several errors in one that has no number
+    return error.errno in (errno.ENOSPC, errno.EDQUOT) or disk_full_text(str(error))
 
 
 def disk_full_text(text: str) -> bool:

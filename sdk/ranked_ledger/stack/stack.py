@@ -33,7 +33,8 @@ from ranked_ledger.stack.info import StackInfo, StackState, StackStatus
 from ranked_ledger.stack.layout import Layout, default_home, named_failures
 from ranked_ledger.stack.logs import tail
 from ranked_ledger.stack.platform import DefaultPrivileges, VectorSchema
-from ranked_ledger.stack.postgres import Cluster, PostgresPrograms, find_programs, postmaster_pid
+from ranked_ledger.stack.postgres import Cluster, postmaster_pid
+from ranked_ledger.stack.programs import PostgresPrograms, find_programs
 from ranked_ledger.stack.scratch import scratch_home
 from ranked_ledger.stack.servers import (
     READY_SECONDS,

@@ -1,0 +1,281 @@
+"""`ranked-ledger stack` at a shell, as root and as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from typer.testing import CliRunner, Result
+
+import ranked_ledger
+from ranked_ledger.cli.stack import app
+from ranked_ledger.stack import SERVICES, Stack
+from ranked_ledger.stack.accounts import Account, barrier
+from ranked_ledger.stack.programs import BIN_VARIABLE, find_programs
+
+is_root = os.geteuid() == 0
+
+
+class Shell:
+    """Runs the commands on the stacks of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def run(self, *arguments: str, answer: str | None = None, **environment: str) -> Result:
+        env = {"RANKED_LEDGER_HOME": str(self.home), "RANKED_LEDGER_STACK": None, **environment}
+        return CliRunner().invoke(app, arguments, input=answer, env=env)
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    home = Path(tempfile.mkdtemp(prefix="rl-cmd-"))
+    home.chmod(0o711)
+    try:
+        yield Shell(home)
+    finally:
+        for folder in (home / "stacks").glob("*"):
+            Stack(folder.name, home).down()
+        shutil.rmtree(home)
+
+
+@pytest.fixture(scope="module")
+def running(shell: Shell) -> Shell:
+    result = shell.run("up")
+    assert result.exit_code == 0, result.stderr
+    return shell
+
+
+def test_up_says_what_it_does_and_prints_the_url(shell: Shell) -> None:
+    first, second = shell.run("up", "-n", "said"), shell.run("up", "-n", "said")
+    shell.run("down", "-n", "said")
+
+    assert "starting PostgreSQL 18" in first.stderr
+    assert first.stdout == second.stdout
+    assert first.stdout.startswith("http://127.0.0.1:")
+    assert second.stderr == ""
+
+
+def test_env_prints_exports_that_a_shell_reads(running: Shell) -> None:
+    exports = running.run("env").stdout
+    seen = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'{exports}\nexec "$0" -c "import os, json; print(json.dumps(dict(os.environ)))"',
+            sys.executable,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    values = json.loads(running.run("env", "--json").stdout)
+
+    assert set(values) == {
+        "SUPABASE_URL", "SUPABASE_ANON_KEY", "SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_PUBLISHABLE_KEY",
+        "SUPABASE_SECRET_KEY", "SUPABASE_DB_URL", "SUPABASE_JWT_SECRET",
+    }  # fmt: skip
+    assert values.items() <= json.loads(seen).items()
+
+
+def test_the_printed_url_of_the_database_is_the_owners(running: Shell) -> None:
+    url = json.loads(running.run("env", "--json").stdout)["SUPABASE_DB_URL"]
+    psql = Path(find_programs().bin_dir) / "psql"
+    who = subprocess.run(
+        [psql, url, "-Atc", "select current_user"], capture_output=True, text=True, check=True
+    )
+    assert who.stdout == "postgres\n"
+
+
+def test_status_tells_what_runs(running: Shell) -> None:
+    shown, as_json = running.run("status"), running.run("status", "--json")
+
+    assert (shown.exit_code, as_json.exit_code) == (0, 0)
+    state = json.loads(as_json.stdout)
+    assert state["running"]
+    assert set(state["services"]) == set(SERVICES)
+    for service in state["services"].values():
+        assert f"running (pid {service['pid']})" in shown.stdout
+
+
+def test_status_of_a_stack_that_does_not_run_is_12(shell: Shell) -> None:
+    result = shell.run("status", "--json", "--name", "never")
+    assert result.exit_code == 12
+    assert json.loads(result.stdout)["services"]["gateway"] == {"running": False, "pid": None}
+    assert not (shell.home / "stacks" / "never").exists()
+
+
+@pytest.mark.parametrize("command", [("env",), ("logs",), ("reset", "--yes")])
+def test_what_needs_a_stack_says_that_there_is_none(shell: Shell, command: tuple[str, ...]) -> None:
+    result = shell.run(*command, "--name", "never")
+    assert result.exit_code == 11
+    assert result.stderr.startswith("Error: There is no stack 'never'")
+    assert "ranked-ledger stack up" in result.stderr
+
+
+def test_logs_are_printed_by_service(running: Shell) -> None:
+    everything, one = running.run("logs"), running.run("logs", "postgres", "--lines", "1")
+    assert {line.split("|")[0].strip() for line in everything.stdout.splitlines()} == set(SERVICES)
+    assert len(one.stdout.splitlines()) == 1
+    assert running.run("logs", "kong").exit_code == 11
+
+
+def test_logs_and_status_show_no_key(running: Shell) -> None:
+    values = json.loads(running.run("env", "--json").stdout)
+    printed = "".join(
+        running.run(*command).output for command in (("logs", "-l", "1000"), ("status",), ("up",))
+    )
+    for name, value in values.items():
+        if name not in ("SUPABASE_URL", "SUPABASE_DB_URL"):
+            assert value not in printed
+
+
+def test_no_process_shows_a_key_in_its_command_line(running: Shell) -> None:
+    values = json.loads(running.run("env", "--json").stdout)
+    for pid in Stack(home=running.home).status().pids.values():
+        command = " ".join(psutil.Process(pid).cmdline())
+        assert not [name for name, value in values.items() if value in command]
+
+
+def test_reset_asks_first(running: Shell) -> None:
+    before = json.loads(running.run("status", "--json").stdout)
+    refused = running.run("reset", answer="n\n")
+    assert refused.exit_code == 1
+    assert json.loads(running.run("status", "--json").stdout) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code"),
+    [
+        (("up", "--name", "../x"), {}, 11),
+        (("up", "--port", "0"), {}, 2),
+        (("up", "--default-privileges", "all"), {}, 2),
+        (("up", "--name", "new"), {BIN_VARIABLE: "/nowhere"}, 3),
+        (("up", "--name", "new"), {"RANKED_LEDGER_POSTGREST": "/nowhere"}, 3),
+        (("up",), {"RANKED_LEDGER_HOME": "/proc/nowhere"}, 1),
+    ],
+)
+def test_a_failure_is_one_sentence_and_a_code(
+    shell: Shell, arguments: tuple[str, ...], environment: dict[str, str], code: int
+) -> None:
+    result = shell.run(*arguments, **environment)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    if code != 2:
+        assert len(result.stderr.strip().splitlines()) == 1
+        assert result.stderr.startswith("Error: ")
+    assert not (shell.home / "stacks" / "new" / "data").exists()
+
+
+def test_a_taken_port_is_code_5(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = shell.run("up", "--name", "taken", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 5
+    assert "--port" in result.stderr
+
+
+def test_help_documents_every_exit_code() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    for text in ("3 a program is missing", "7 the disk is full", "12 the stack does not run"):
+        assert text in shown
+
+
+def interpreter_for(account: Account) -> str:
+    """A Python of this version that the account may run; root's own is often in root's closed home."""
+    candidates = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
+    for path in candidates:
+        if Path(path).exists() and barrier(Path(path).resolve().parent, account) is None:
+            return path
+    pytest.skip("no Python that another account may run")
+
+
+@pytest.mark.skipif(not is_root, reason="every other test of an ordinary user's session is one")
+def test_an_ordinary_user_has_a_stack_of_their_own() -> None:
+    entry = pwd.getpwnam("nobody")
+    nobody = Account("nobody", entry.pw_uid, entry.pw_gid)
+    python = interpreter_for(nobody)
+    home = Path(tempfile.mkdtemp(prefix="rl-user-"))
+    os.chown(home, nobody.uid, nobody.gid)
+    packages = [str(Path(ranked_ledger.__file__).parents[1]), str(Path(psutil.__file__).parents[1])]
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, "-c", "from ranked_ledger.cli.stack import app; app()", *arguments],
+            env={"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(packages)},
+            user=nobody.uid, group=nobody.gid, extra_groups=[], cwd="/",
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    try:
+        up = command("up")
+        assert up.returncode == 0, up.stderr
+        state = json.loads(command("status", "--json").stdout)
+        folder = Path(state["folder"])
+        values = json.loads(command("env", "--json").stdout)
+        psql = subprocess.run(
+            [find_programs().bin_dir / "psql", values["SUPABASE_DB_URL"], "-Atc", "select 1"],
+            user=nobody.uid, group=nobody.gid, extra_groups=[], capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+        assert folder.is_relative_to(home / ".local/share/ranked-ledger")
+        assert state["running"]
+        owners = {psutil.Process(service["pid"]).uids().effective for service in state["services"].values()}
+        assert owners == {nobody.uid}
+        assert psql.stdout == "1\n", psql.stderr
+        for private in ("keys.json", "stack.json", "gateway.json", "postgrest.conf"):
+            assert stat.S_IMODE((folder / private).stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    finally:
+        down = command("down")
+        shutil.rmtree(home, ignore_errors=True)
+    assert down.returncode == 0, down.stderr
+
+
+@pytest.mark.skipif(not is_root, reason="PostgreSQL runs as another account only for root")
+def test_as_root_the_database_runs_as_an_unprivileged_account(running: Shell) -> None:
+    pid = Stack(home=running.home).status().pids["postgres"]
+    assert psutil.Process(pid).uids().effective != 0
+
+
+@pytest.mark.skipif(not is_root, reason="PostgreSQL runs as another account only for root")
+def test_programs_in_roots_closed_home_are_copied_to_where_the_server_can_run_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed = Path(tempfile.mkdtemp(prefix="rl-root-"))  # mode 0700, as root's home has
+    reachable = Path(tempfile.mkdtemp(prefix="rl-var-"))
+    reachable.chmod(0o755)
+    try:
+        wheel = find_programs().bin_dir.parents[1]
+        for part in (
+            f"{wheel.name}/pginstall/bin",
+            f"{wheel.name}/pginstall/lib",
+            f"{wheel.name}/pginstall/share",
+        ):
+            shutil.copytree(wheel.parent / part, closed / part, symlinks=True)
+        shutil.copytree(wheel.with_name(f"{wheel.name}.libs"), closed / f"{wheel.name}.libs")
+        monkeypatch.setenv(BIN_VARIABLE, str(closed / wheel.name / "pginstall/bin"))
+        monkeypatch.setattr("ranked_ledger.stack.programs.ROOT_HOME", reachable)
+        stack = Stack(home=reachable / "home", durable=False)
+        try:
+            stack.up()
+            program = Path(psutil.Process(stack.status().pids["postgres"]).exe())
+            assert program.is_relative_to(reachable / "programs")
+            stack.down()
+            stack.up()
+            assert len(list((reachable / "programs").iterdir())) == 1
+        finally:
+            stack.down()
+    finally:
+        shutil.rmtree(closed)
+        shutil.rmtree(reachable)
