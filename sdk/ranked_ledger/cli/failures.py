@@ -1,0 +1,117 @@
+"""What went wrong as one or two sentences on standard error, and as an exit code. Never a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+from ranked_ledger.errors import (
+    AuthenticationError,
+    ConflictError,
+    EmbeddingError,
+    GoneError,
+    InvalidArgumentError,
+    LoopError,
+    NetworkError,
+    NotFoundError,
+    NotInstalledError,
+    PermissionDeniedError,
+    RankedLedgerError,
+    RateLimitError,
+    RequestTimeoutError,
+    SchemaVersionError,
+    ServiceUnavailableError,
+)
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+NOT_FOUND: Final = 3
+REFUSED: Final = 4
+NOT_INSTALLED: Final = 5
+NO_ANSWER: Final = 6
+NO_RIGHT: Final = 7
+INTERRUPTED: Final = 130
+
+# What each exit code means; the first that fits an error counts. `ranked-ledger --help` shows the texts.
+EXIT_CODES: Final[tuple[tuple[int, str, tuple[type[BaseException], ...]], ...]] = (
+    (OK, "done", ()),
+    (NOT_FOUND, "no such decision or trace, or it was forgotten", (NotFoundError, GoneError)),
+    (REFUSED, "refused: a conflict, a loop, or not confirmed", (ConflictError, LoopError)),
+    (
+        NOT_INSTALLED,
+        "the ledger is not installed, or its schema does not fit",
+        (NotInstalledError, SchemaVersionError),
+    ),
+    (
+        NO_ANSWER,
+        "no answer: network, timeout, too many requests, server down",
+        (NetworkError, RequestTimeoutError, RateLimitError, ServiceUnavailableError, EmbeddingError),
+    ),
+    (NO_RIGHT, "the key is wrong, or may not do this", (AuthenticationError, PermissionDeniedError)),
+    (USAGE, "wrong usage, argument, or environment", (InvalidArgumentError,)),
+    (FAILED, "another error; for `doctor`: something is wrong", (Exception,)),
+    (INTERRUPTED, "interrupted", (KeyboardInterrupt,)),
+)
+
+
+class Refused(RankedLedgerError):
+    """The person did not confirm."""
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for an error."""
+    if isinstance(error, Refused):
+        return REFUSED
+    return next((code for code, _, kinds in EXIT_CODES if isinstance(error, kinds)), FAILED)
+
+
+def report(error: BaseException, *, as_json: bool) -> int:
+    """Print an error to standard error; gives its exit code."""
+    code = exit_code(error)
+    if as_json:
+        print(json.dumps({"error": _document(error, code)}), file=sys.stderr)
+    else:
+        print(f"Error: {_sentence(error)}", file=sys.stderr)
+    return code
+
+
+def usage(message: str, *, hint: str | None, as_json: bool) -> int:
+    """The same for a command line that cannot be understood."""
+    if as_json:
+        document = {"type": "UsageError", "message": message, "hint": hint, "exit_code": USAGE}
+        print(json.dumps({"error": document}), file=sys.stderr)
+    else:
+        print(f"Error: {message}" + (f"\n{hint}" if hint else ""), file=sys.stderr)
+    return USAGE
+
+
+def _document(error: BaseException, code: int) -> dict[str, Any]:
+    if isinstance(error, RankedLedgerError):
+        return {
+            "type": type(error).__name__,
+            "message": error.message,
+            "hint": error.hint,
+            "detail": error.detail,
+            "code": error.code,
+            "status": error.status,
+            "request_id": error.request_id,
+            "exit_code": code,
+        }
+    return {"type": type(error).__name__, "message": _sentence(error), "hint": None, "exit_code": code}
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, RankedLedgerError):
+        return _printable(str(error))
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return _printable(str(error)) or type(error).__name__
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(one if one.isprintable() else " " for one in text)

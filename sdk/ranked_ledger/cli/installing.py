@@ -1,0 +1,154 @@
+"""Commands around an install: init, doctor, import."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ranked_ledger import Enrolled, doctor, settings, shipped
+from ranked_ledger.cli import importing_report
+from ranked_ledger.cli.connection import WORKSPACE_VARIABLE, AsJson, Project, Workspace, connect
+from ranked_ledger.cli.failures import FAILED, NOT_INSTALLED
+from ranked_ledger.cli.output import one_line, plain, show
+from ranked_ledger.cli.progress import bar, waiting
+
+commands = typer.Typer()
+
+_PUBLIC_KEYS = ("SUPABASE_ANON_KEY", "SUPABASE_PUBLISHABLE_KEY")
+_SIGNS = {"ok": ("ok", "green"), "note": ("--", "cyan"), "problem": ("!!", "bold red")}
+
+
+@commands.command(epilog="Example: ranked-ledger init . --with-open-brain --dry-run")
+def init(
+    folder: Annotated[
+        Path, typer.Argument(help="The project's root, which holds (or gets) supabase/.")
+    ] = Path("."),
+    ledger: Annotated[bool, typer.Option("--ledger/--no-ledger", help="The decision ledger.")] = True,
+    with_open_brain: Annotated[
+        bool,
+        typer.Option(
+            "--with-open-brain", help="Also the Open Brain tables that it stands on, for an empty project."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the migrations into your own supabase/migrations; `supabase db push` then installs them.
+
+    Their timestamps become later than your newest one. A copy that is there already stays; one that was
+    edited is refused. Without the Supabase CLI: paste the file into the dashboard's SQL editor and run it.
+    """
+    areas = [shipped.OPEN_BRAIN] * with_open_brain + [shipped.LEDGER] * ledger
+    plan = shipped.plan_copies(folder, areas)
+    if not dry_run:
+        plan.carry_out()
+
+    def text() -> RenderableType:
+        lines = [f"{copy.target} is there already." for copy in plan.present]
+        lines += [f"{copy.target} {'would be written' if dry_run else 'is written'}." for copy in plan.copies]
+        if plan.copies and not dry_run:
+            lines.append("Next: supabase db push (or paste the file into the dashboard's SQL editor).")
+            lines.append("Then: ranked-ledger doctor")
+        return Text("\n".join(lines) or "Nothing to do.")
+
+    answer = {
+        "written": [str(copy.target) for copy in plan.copies],
+        "present": [str(copy.target) for copy in plan.present],
+        "dry_run": dry_run,
+    }
+    show(answer, text, as_json=as_json)
+
+
+@commands.command("doctor", epilog="Example: ranked-ledger doctor --mend")
+def examine(
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            "--workspace", "-w", envvar=WORKSPACE_VARIABLE, help="Only this one; without it, all of them."
+        ),
+    ] = None,
+    mend: Annotated[bool, typer.Option("--mend", help="Enrol what is missing, then look.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is installed, which dimension, who may do what, and what could not be enrolled.
+
+    With SUPABASE_ANON_KEY or SUPABASE_PUBLISHABLE_KEY set it also tries what nobody should be able to do.
+    """
+    connection = settings.environment()
+    public_key = next(filter(None, (os.environ.get(name, "").strip() for name in _PUBLIC_KEYS)), None)
+    everywhere = workspace is None
+    mended = None
+    with connect(workspace or "doctor", spin=False) as ledger:
+        if mend:
+            with bar() as advance:
+                mended = doctor.mend(
+                    ledger,
+                    everywhere=everywhere,
+                    on_progress=lambda done: advance("enrolling", done.enrolled + done.settled, 0),
+                )
+        with waiting("looking"):
+            found = doctor.examine(ledger, connection, public_key=public_key, everywhere=everywhere)
+    answer = found.as_dict() | {"mended": mended}
+    show(answer, lambda: _diagnosis(found, mended), as_json=as_json)
+    if not found.healthy:
+        raise typer.Exit(FAILED if found.status else NOT_INSTALLED)
+
+
+def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None) -> RenderableType:
+    lines: list[RenderableType] = []
+    if mended is not None:
+        said = f"Mended: {mended.enrolled:,} enrolled, {mended.settled:,} settled, {mended.failed:,} failed."
+        lines.append(Text(said))
+    for one in found.findings:
+        sign, style = _SIGNS[one.state]
+        line = Text.assemble((sign, style), "  ", one_line(one.text))
+        if one.next:
+            line.append("\n    Next: ").append(plain(one.next))
+        lines.append(line)
+    problems = sum(one.state == "problem" for one in found.findings)
+    end = (
+        "Everything is well." if not problems else f"{problems} of {len(found.findings)} things are not well."
+    )
+    return Group(*lines, Text(f"\n{end}", style="bold"))
+
+
+@commands.command("import", epilog="Example: ranked-ledger import docs/decisions --dry-run")
+def import_records(
+    folder: Annotated[Path, typer.Argument(help="Decision records in markdown: ADR, MADR, log4brains, ...")],
+    workspace: Workspace,
+    project: Project = None,
+    task: Annotated[
+        str, typer.Option("--task", "-t", help="The stream that they go to.")
+    ] = "decision-records",
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update", help="Record anew what was reworded since; it supersedes the former wording."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read the folder, and write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Record a folder of decision records, with what they supersede and depend on.
+
+    A second import adds what is new, and nothing else.
+    """
+    from ranked_ledger import adr  # noqa: PLC0415  markdown and YAML are only needed here
+
+    records = adr.read_folder(folder)
+    report = None
+    if not dry_run:
+        with connect(workspace, project, spin=False) as ledger, bar() as advance:
+            report = adr.import_folder(ledger, records, task=task, update=update, on_progress=advance)
+    show(
+        importing_report.as_dict(records, report),
+        lambda: importing_report.text(records, report),
+        as_json=as_json,
+    )

@@ -1,0 +1,224 @@
+"""Decisions, hits and statistics as tables and texts for people: what the server answered, nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ranked_ledger import Decision, Hit, PolicyStats, Recall
+from ranked_ledger.cli.output import one_line, plain
+from ranked_ledger.models import DecisionDetail
+
+_SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}
+
+
+def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
+    """An open table, without a frame. A tuple is a name and how it is justified or wrapped."""
+    made = Table(
+        box=None, pad_edge=False, padding=(0, 1), title=title, title_justify="left", header_style="bold"
+    )
+    for column in columns:
+        name, kind = column if isinstance(column, tuple) else (column, "")
+        if kind == "number":
+            made.add_column(name, justify="right", no_wrap=True)
+        elif kind == "long":
+            made.add_column(name, ratio=1, overflow="fold")
+        elif kind == "short":
+            made.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+        else:
+            made.add_column(name, no_wrap=True)
+    return made
+
+
+def state(lifecycle: str) -> Text:
+    """A lifecycle; what does not hold stands out."""
+    return Text(lifecycle, style="green" if lifecycle == "active" else "yellow")
+
+
+def decided(decision: Decision) -> RenderableType:
+    """One decision after it was written or changed."""
+    marks = [
+        f"step {decision.step_index}",
+        f"importance {decision.importance:.2f}",
+        decision.lifecycle_status,
+    ]
+    if not decision.step_settled:
+        marks[0] += " (provisional)"
+    if decision.pinned:
+        marks.append("pinned")
+    if decision.replayed:
+        marks.append("recorded before, with the same key")
+    if decision.changed is False:
+        marks.append("no change")
+    text = Text(str(decision.memory_id), style="bold")
+    return Text.assemble(text, "  ", ", ".join(marks), "\n", one_line(decision.summary or decision.content))
+
+
+def decisions(many: Sequence[Decision]) -> RenderableType:
+    """A timeline."""
+    if not many:
+        return Text("No decisions.")
+    shown = table(
+        ("step", "number"), "stream", "lifecycle", ("imp.", "number"), ("decision", "short"), "memory id"
+    )
+    for one in many:
+        stream = "/".join(filter(None, (one.project_id, one.task_id))) or "-"
+        step = f"{one.step_index}" if one.step_settled else f"({one.step_index})"
+        shown.add_row(
+            step,
+            one_line(stream),
+            state(one.lifecycle_status),
+            f"{one.importance:.2f}",
+            one_line(("📌 " if one.pinned else "") + (one.summary or one.content)),
+            str(one.memory_id),
+        )
+    return shown
+
+
+def hits(recall: Recall, *, explain: bool = False) -> RenderableType:
+    """A recall: its hits with every component of the score, and what a person should know about it."""
+    if not recall.hits:
+        return one_line(recall.hint or "Nothing matches.")
+    parts: list[RenderableType] = [hit_table(recall)]
+    if explain:
+        parts += [
+            Text.assemble(
+                "\n",
+                plain(f"{hit.rank}. {one_line(hit.summary or hit.content)}", "bold"),
+                "\n",
+                str(hit.explain()),
+            )
+            for hit in recall
+        ]
+    remarks = list(_remarks(recall))
+    if remarks:
+        parts.append(Text("\n" + "\n".join(remarks)))
+    return Group(*parts)
+
+
+def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
+    """Hits with every component of their score."""
+    shown = table(
+        ("#", "number"),
+        ("step", "number"),
+        ("decision", "long"),
+        ("relevance", "number"),
+        ("imp.", "number"),
+        ("rec.", "number"),
+        ("dep.", "number"),
+        ("score", "number"),
+    )
+    for hit in rows:
+        mark = Text()
+        if hit.pinned:
+            mark.append("pinned ", "cyan")
+        if hit.lifecycle_status != "active":
+            mark.append(f"{hit.lifecycle_status} ", "yellow")
+        if hit.rests_on_retired:
+            mark.append("rests on a retired decision ", "yellow")
+        what = Text.assemble(mark, one_line(hit.summary or hit.content))
+        if ids:
+            what.append(f"\n{hit.memory_id}", "dim")
+        source = _SOURCES.get(hit.relevance_source, hit.relevance_source)
+        shown.add_row(
+            str(hit.rank),
+            str(hit.step_index),
+            what,
+            f"{hit.relevance:.3f} {source:<6}",
+            f"{hit.importance:.2f}",
+            f"{hit.recency:.3f}",
+            f"{hit.dependency_boost:.3f}",
+            Text(f"{hit.score:.3f}", style="bold"),
+        )
+    return shown
+
+
+def _remarks(recall: Recall) -> Iterable[str]:
+    if recall.shortened:
+        yield f"{len(recall.shortened)} shortened to their summary, to fit the token budget."
+    if recall.dropped:
+        yield f"{len(recall.dropped)} left out: they do not fit the token budget."
+    if not recall.exact:
+        yield "The order is that of an approximate index."
+    if recall.request_id and recall.traced:
+        yield f"Trace {recall.request_id}; say what was of use with `ranked-ledger used`."
+    elif recall.request_id:
+        yield "No trace was written."
+
+
+def detail(one: DecisionDetail) -> RenderableType:
+    """A decision in full."""
+    lines: list[RenderableType] = [decided(one), Text("")]
+    if one.summary and one.summary != one.content:
+        lines += [plain(one.content), Text("")]
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    stream = " / ".join(filter(None, (one.workspace_id, one.project_id, one.task_id)))
+    facts.add_row("stream", one_line(stream))
+    if one.rationale:
+        facts.add_row("rationale", plain(one.rationale))
+    for text in one.alternatives:
+        facts.add_row("rejected", plain(text))
+    for end in one.edges_out:
+        facts.add_row(
+            end.relation.replace("_", " "),
+            _end(end.memory_id, end.step_index, end.summary, end.lifecycle_status),
+        )
+    for end in one.edges_in:
+        name = {"depends_on": "needed by", "informs": "informed by", "blocks": "blocked by"}.get(
+            end.relation, end.relation
+        )
+        facts.add_row(name, _end(end.memory_id, end.step_index, end.summary, end.lifecycle_status))
+    for lost in one.lost_ground:
+        facts.add_row(
+            "lost ground", f"{lost.memory_id} ({lost.relation}), forgotten {lost.forgotten_at:%Y-%m-%d %H:%M}"
+        )
+    for link in one.chain:
+        if link.memory_id != one.memory_id or len(one.chain) > 1:
+            facts.add_row("chain", _end(link.memory_id, link.step_index, link.summary, link.lifecycle_status))
+    if one.successor:
+        facts.add_row("successor", str(one.successor))
+    for change in one.history:
+        why = f": {change.reason}" if change.reason else ""
+        who = f" by {change.actor}" if change.actor else ""
+        facts.add_row("history", plain(f"{change.at:%Y-%m-%d %H:%M} {change.lifecycle_status}{who}{why}"))
+    facts.add_row("recalled", f"{one.recall_count} times, used {one.used_count} times")
+    return Group(*lines, facts)
+
+
+def _end(memory_id: object, step: int | None, summary: str | None, lifecycle: str | None) -> Text:
+    marks = ", ".join(filter(None, (None if step is None else f"step {step}", lifecycle)))
+    return Text.assemble(one_line(summary), f"  ({marks})  ", Text(str(memory_id), style="dim"))
+
+
+def policies(many: Sequence[PolicyStats]) -> RenderableType:
+    """Recall policies side by side."""
+    if not many:
+        return Text("No recalls were traced yet.")
+    shown = table(
+        "policy", ("recalls", "number"), ("items", "number"), ("similarity", "number"), ("score", "number"),
+        ("used", "number"), ("ignored", "number"),
+    )  # fmt: skip
+    for one in many:
+        shown.add_row(
+            one_line(one.recall_policy),
+            f"{one.recall_requests:,}",
+            f"{one.items_returned:,}",
+            _number(one.avg_similarity),
+            _number(one.avg_ranking_score),
+            _share(one.used_rate),
+            _share(one.ignored_rate),
+        )
+    return shown
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
