@@ -130,7 +130,7 @@ begin
     where p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions())
       and not has_function_privilege('service_role', p.oid, 'execute')) as o;
   return query values
-    ('row_level_security', v_open is null, coalesce(format('Row level security is off on %s. Push the migrations again.', v_open),
+    ('row_level_security', v_open is null, coalesce('Row level security is off on ' || v_open || '. Push the migrations again.',
       'Row level security is on for every table of the ledger.')),
     ('public_keys_have_no_rights', v_public is null,
       coalesce('Rights that nobody should have: ' || left(v_public, 2000) || '. Push the migrations again, which revokes them.',

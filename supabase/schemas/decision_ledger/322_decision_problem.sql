@@ -82,6 +82,8 @@ begin
       then 'step_index is not a whole number from 0 to 1000000000.'
     when jsonb_typeof(p_decision -> 'embedding') not in ('string', 'array')
       then 'embedding is not a text of numbers like [0.1,0.2].'
+    when p_decision -> 'embedding' is null and p_decision -> 'embedding_model' is not null
+      then 'embedding_model is the model of an embedding, and no embedding is given.'
     when jsonb_typeof(p_decision -> 'pinned') <> 'boolean' then 'pinned is not true or false.'
     when jsonb_typeof(p_decision -> 'metadata') <> 'object' then 'metadata is not an object.'
     when octet_length((p_decision -> 'metadata')::text) > 262144 then 'metadata is longer than 262144 bytes.'
