@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.rig import deploy
@@ -13,6 +15,7 @@ OUR_TRIGGERS = (
     "+ CREATE TRIGGER trg_agent_decision_ledger_",
     "+ CREATE CONSTRAINT TRIGGER trg_agent_decision_ledger_",
 )
+VERSIONS = "select version from supabase_migrations.schema_migrations order by version"
 AREAS = [area.name for area in deploy.build.AREAS]
 
 
@@ -46,6 +49,25 @@ def test_a_push_deploys_and_a_second_one_has_nothing_to_do(kind, default_privile
     )
     if kind == "open_brain_host":
         assert kept(contents(database)) == held
+
+
+def test_a_project_with_migrations_of_its_own_gets_ours_after_them(open_brain_host, tmp_path):
+    host = open_brain_host()
+    project = deploy.project_folder(tmp_path)
+    own = project / "supabase" / "migrations" / "20260101000000_notes.sql"
+    own.write_text("create table public.notes (id bigint primary key);")
+    assert deploy.push(host, project).returncode == 0
+    for file in deploy.migrations():
+        shutil.copy(file, own.parent)
+
+    done = deploy.push(host, project)
+
+    assert done.returncode == 0, done.stderr
+    assert own.name not in done.stderr
+    assert [version for (version,) in host.rows(VERSIONS)] == [
+        "20260101000000",
+        *(area.version for area in deploy.build.AREAS),
+    ]
 
 
 def test_a_push_from_this_repository_works_as_it_stands(empty_project):

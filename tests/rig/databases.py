@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -97,6 +98,13 @@ class Database:
         """The first column of the only row."""
         ((value, *_),) = self.rows(query, params, role=role)
         return value
+
+    def wait_until(self, query: str, seconds: float = 30) -> None:
+        """Ask until the answer is true; fails with the query when it is not in time."""
+        deadline = time.monotonic() + seconds
+        while not self.superuser.execute(query).fetchone()[0]:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not true after {seconds} s: {query}")
 
     def close(self) -> None:
         for connection in self._open:

@@ -130,3 +130,42 @@ begin
   end if;
 end
 $owner$;
+
+-- All locks that this migration needs on tables that people use are taken here, all of them or none. Taken one by one
+-- where they are needed, a re-run beside readers and writers ends in a deadlock (it did, six times of six). Each attempt
+-- waits for less than a deadlock takes to be found, since everybody else queues up behind a lock that is waited for.
+do $lock$
+declare
+  v_ours text;
+  v_mode text := 'share row exclusive';
+  v_deadline timestamptz := clock_timestamp() + interval '5 seconds';
+  v_found text := 'Transactions kept public.agent_memories or the ledger busy for five seconds. Nothing was changed.';
+  v_advice text := 'Push again when they are over: pg_stat_activity shows them.';
+begin
+  select string_agg(c.oid::regclass::text, ', ' order by c.oid) into v_ours
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and (n.nspname = 'ranked_ledger'
+    or (n.nspname = 'public' and c.relname in ('agent_decision_ledger', 'agent_decision_edges')));
+  if exists (select from pg_catalog.pg_trigger where tgrelid = 'public.agent_memories'::regclass
+             and tgname like 'trg\_agent\_decision\_ledger\_%') then
+    v_mode := 'access exclusive'; -- a trigger that is there already is replaced
+  end if;
+
+  loop
+    begin
+      perform set_config('lock_timeout', '200ms', true);
+      execute format('lock table public.agent_memories in %s mode', v_mode);
+      if v_ours is not null then
+        execute format('lock table %s in access exclusive mode', v_ours);
+      end if;
+      exit;
+    exception when lock_not_available or deadlock_detected then
+      if clock_timestamp() > v_deadline then
+        raise exception using errcode = '55P03', message = v_found || ' ' || v_advice, hint = v_advice;
+      end if;
+      perform pg_sleep(0.02 + 0.1 * random());
+    end;
+  end loop;
+  perform set_config('lock_timeout', '5s', true);
+end
+$lock$;
