@@ -179,6 +179,32 @@ def test_a_request_that_postgrest_does_not_finish_is_502(shared: Stack) -> None:
     shared.up()
 
 
+def test_a_stack_whose_folder_was_deleted_under_it_begins_anew(home: Path) -> None:
+    stack = Stack(home=home, durable=False)
+    before = stack.up()
+    pids = stack.status().pids
+    shutil.rmtree(stack.folder)
+
+    after = stack.up()
+
+    assert stack.status().running
+    assert after.secret_key != before.secret_key
+    answer = httpx.get(f"{after.url}/rest/v1/", headers={"apikey": after.secret_key}, trust_env=False)
+    assert answer.status_code == 200
+    # the orphaned database notices by itself within a minute; the test does not wait for it
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pids["postgres"] or 0, signal.SIGQUIT)
+
+
+@pytest.mark.parametrize("file", ["keys.json", "stack.json"])
+def test_a_damaged_file_is_one_sentence(home: Path, file: str) -> None:
+    stack = Stack(home=home, durable=False)
+    stack.folder.mkdir(parents=True)
+    (stack.folder / file).write_text("{")
+    with pytest.raises(StackError, match=f"{file} is damaged: delete it"):
+        stack.up()
+
+
 def test_two_simultaneous_ups_start_one_stack(home: Path) -> None:
     both = [cli(home, "up"), cli(home, "up")]
     results = [process.communicate(timeout=60) for process in both]

@@ -14,9 +14,9 @@ import psutil
 
 from ranked_ledger.stack.errors import StackError, StartFailed
 from ranked_ledger.stack.keys import write_private
+from ranked_ledger.stack.logs import rotate
 
 POLL_SECONDS = 0.05
-_LOG_MAX = 10_000_000
 _SAME_MOMENT_SECONDS = 0.02
 
 
@@ -55,9 +55,18 @@ class Daemon:
                 continue
         return None
 
+    def usable(self) -> bool:
+        """Whether it lives and still has its folder; one whose folder was deleted under it is ended."""
+        if self.process() is None:
+            return False
+        if not self.config_file.exists():
+            self.stop()
+            return False
+        return True
+
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start it in a session of its own, as nobody's child: no terminal and no parent takes it down."""
-        self._rotate_log()
+        rotate(self.log_file)
         self.log_file.touch(mode=0o600)
         # The shell leaves at once and the process is handed to init, which reaps it: a long-lived caller
         # neither collects zombies nor is warned of children that it never waited for.
@@ -119,7 +128,3 @@ class Daemon:
         except OSError:
             lines = []
         return lines[-1].strip() if lines else "it printed nothing"
-
-    def _rotate_log(self) -> None:
-        if self.log_file.exists() and self.log_file.stat().st_size > _LOG_MAX:
-            self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))

@@ -215,6 +215,8 @@ def main(config_file: str) -> None:
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=3,
+        # longer than clients keep idle connections, or they would meet one that is just being closed
+        timeout_keep_alive=75,
     )
 
 

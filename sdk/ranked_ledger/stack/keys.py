@@ -11,6 +11,8 @@ from pathlib import Path
 
 import jwt
 
+from ranked_ledger.stack.errors import StackError
+
 _YEARS_10 = 10 * 365 * 24 * 3600
 
 
@@ -50,6 +52,8 @@ def load(path: Path) -> Keys | None:
         return Keys(**json.loads(path.read_text()))
     except FileNotFoundError:
         return None
+    except (ValueError, TypeError) as error:
+        raise StackError(f"{path} is damaged: delete it, and the next `up` mints new keys.") from error
 
 
 def write_private(path: Path, text: str) -> None:

@@ -8,6 +8,13 @@ from itertools import chain
 from pathlib import Path
 
 _POLL_SECONDS = 0.2
+_MAX_BYTES = 10_000_000
+
+
+def rotate(file: Path) -> None:
+    """At a start, put a log aside that has grown long; one older one is kept."""
+    if file.exists() and file.stat().st_size > _MAX_BYTES:
+        file.replace(file.with_name(f"{file.name}.1"))
 
 
 def tail(files: dict[str, Path], lines: int, follow: bool) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,7 @@ from ranked_ledger.stack.errors import (
     disk_full,
     disk_full_text,
 )
+from ranked_ledger.stack.logs import rotate
 from ranked_ledger.stack.programs import BIN_VARIABLE, PostgresPrograms, find_programs, runnable_bin_dir
 from ranked_ledger.stack.scratch import scratch_home
 
@@ -63,9 +64,13 @@ def postmaster_pid(data_dir: Path) -> int | None:
 
 
 def _works_in(data_dir: Path, process: psutil.Process) -> bool:
-    # every process of a cluster has the data directory as its working directory
+    # Every process of a cluster has the data directory as its working directory. The link itself is asked
+    # where there is one: by name, a deleted directory and a new one in its place look the same.
+    link = Path(f"/proc/{process.pid}/cwd")
     try:
-        return process.name().startswith("postgres") and os.path.samefile(process.cwd(), data_dir)
+        if not process.name().startswith("postgres"):
+            return False
+        return os.path.samefile(link if os.path.lexists(link) else process.cwd(), data_dir)
     except (OSError, psutil.Error):
         return False
 
@@ -259,6 +264,7 @@ class Cluster:
 
     def _prepare_log(self) -> None:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        rotate(self.log_file)
         self.log_file.touch(mode=0o600)
         self._give(self.log_file)
         if self.account is not None:

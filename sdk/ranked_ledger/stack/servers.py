@@ -21,7 +21,7 @@ from ranked_ledger.stack.layout import Layout
 
 READY_SECONDS = 60.0
 # PostgREST waits up to 32 s between two attempts to reconnect; starting it anew takes less than one
-RECONNECT_SECONDS = 5.0
+RECONNECT_SECONDS = 10.0
 
 _PORTS = range(18000, 28000)  # below what systems hand out by themselves, so that a remembered one stays free
 

@@ -183,10 +183,7 @@ class Stack:
         at_port = self._gateway.port() if self._gateway.daemon.process() is not None else None
         wanted_port = port or (known.port if known else choose_port())
         if at_port != wanted_port and not port_free(wanted_port):
-            raise PortTaken(
-                f"Port {wanted_port} is taken by another program: stop that program, "
-                f"or choose another port with --port."
-            )
+            raise _port_taken(wanted_port)
         state = replace(known, port=wanted_port) if known else StackState(port=wanted_port)
         if vector_schema not in (None, state.vector_schema):
             if state.prepared:
@@ -229,7 +226,7 @@ class Stack:
             raise StartFailed(f"The database could not be prepared: {str(error).strip()}") from error
 
     def _up_rest(self, program: Path, cluster: Cluster, restarted: bool, rising: _Rising) -> None:
-        if self._rest.daemon.process() is not None:
+        if self._rest.daemon.usable():
             with contextlib.suppress(StartFailed):
                 self._rest.await_ready(RECONNECT_SECONDS if restarted else READY_SECONDS)
                 return
@@ -241,7 +238,7 @@ class Stack:
         self._rest.await_ready()
 
     def _up_gateway(self, port: int, rising: _Rising) -> None:
-        if self._gateway.daemon.process() is not None:
+        if self._gateway.daemon.usable():
             if self._gateway.port() == port:
                 self._gateway.await_ready()
                 return
@@ -249,7 +246,12 @@ class Stack:
         rising.say("starting the gateway")
         rising.undo.callback(self._gateway.daemon.stop)
         self._gateway.start(port, rising.keys)
-        self._gateway.await_ready()
+        try:
+            self._gateway.await_ready()
+        except StartFailed:
+            if self._gateway.daemon.process() is None and not port_free(port):
+                raise _port_taken(port) from None
+            raise
 
     def _stop(self) -> None:
         self._gateway.daemon.stop()
@@ -267,7 +269,12 @@ class Stack:
         )
 
     def _state(self) -> StackState:
-        return StackState(**json.loads(self._layout.state.read_text()))
+        try:
+            return StackState(**json.loads(self._layout.state.read_text()))
+        except (ValueError, TypeError) as error:
+            raise StackError(
+                f"{self._layout.state} is damaged: delete it, and choose the port anew."
+            ) from error
 
     def _save(self, state: StackState) -> None:
         key_store.write_private(self._layout.state, json.dumps(asdict(state), indent=2) + "\n")
@@ -316,6 +323,12 @@ def temporary_stack(
 
 def _temporary(home: Path) -> Stack:
     return Stack("temporary", home, durable=False)
+
+
+def _port_taken(port: int) -> PortTaken:
+    return PortTaken(
+        f"Port {port} is taken by another program: stop that program, or choose another port with --port."
+    )
 
 
 def _url(port: int) -> str:
