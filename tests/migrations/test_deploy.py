@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -133,6 +134,30 @@ def test_a_migration_that_fails_half_way_leaves_nothing_behind(open_brain_host, 
     assert done.returncode != 0
     assert differences(before, catalogue(host)) == []
     assert contents(host) == held
+
+
+def test_a_host_without_a_schema_for_extensions_is_served_too(open_brain_host):
+    host = open_brain_host(vector_schema="public")
+    host.superuser.execute("drop schema extensions cascade")
+    deploy.apply(host, *AREAS)
+
+    assert host.value("select count(*) from agent_decision_ledger") == 5
+
+
+def test_a_dump_of_a_project_restores_to_the_same_definitions_and_rows(ledger_host, empty_project, tmp_path):
+    host, restored = ledger_host(), empty_project()
+    host.service.execute(
+        "insert into agent_memories (workspace_id, memory_type, summary, content, metadata) "
+        """values ('w', 'decision', 's', 'some words', '{"rationale": "some reason"}')"""
+    )
+    deploy.restore(deploy.dump(host, tmp_path / "project.dump"), restored)
+
+    assert contents(restored) == contents(host)
+    # a condition that went through a dump once is written with fewer parentheses
+    before, after = (
+        [re.sub("[()]", "", line) for line in catalogue(database)] for database in (host, restored)
+    )
+    assert differences(before, after) == []
 
 
 def test_decisions_that_were_there_are_enrolled_in_the_order_of_their_writing(open_brain_host):

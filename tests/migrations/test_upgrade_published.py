@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rig import deploy
+from tests.rig import deploy, hosts
 from tests.rig.catalogue import catalogue
 from tests.rig.contents import contents
+from tests.rig.hosts import Port
 
 PUBLISHED_LEDGER = (
     "id, memory_id, workspace_id, project_id, task_id, flow_id, step_index, rationale, importance, pinned, "
@@ -36,8 +37,20 @@ def install(database) -> None:
     deploy.apply(database, "open_brain", "decision_ledger")
 
 
-def test_a_push_upgrades_in_place(published_proposal_host, tmp_path):
-    host = published_proposal_host(default_privileges="old")
+@pytest.mark.parametrize(
+    "port",
+    [
+        pytest.param(Port(default_privileges="old"), id="the usual host"),
+        pytest.param(Port(3072, "public", "none", fingerprint=False), id="large vectors in public"),
+        pytest.param(
+            Port(384, "public", "old", postgres=16),
+            id="PostgreSQL 16",
+            marks=pytest.mark.xdist_group("postgres16"),
+        ),
+    ],
+)
+def test_a_push_upgrades_in_place(port, databases, tmp_path):
+    host = databases(hosts.published_proposal_host, port)
     done = deploy.push(host, deploy.project_folder(tmp_path, *deploy.migrations()))
 
     assert done.returncode == 0, done.stderr
@@ -144,6 +157,18 @@ def test_the_stats_view_goes_on_with_its_columns_and_what_stands_on_it(proposal)
     ]
     assert ", ".join(columns[:7]) == STATS
     assert proposal.value("select count(*) from host_report") == 1
+
+
+def test_a_view_on_the_old_function_stops_the_push_in_words_and_stays(published_proposal_host, tmp_path):
+    host = published_proposal_host()
+    host.owner.execute("create view host_recent as select memory_id from match_decision_ledger('acme')")
+    before = catalogue(host)
+
+    done = deploy.push(host, deploy.project_folder(tmp_path, *deploy.migrations()))
+
+    assert "RL501" in done.stderr
+    assert "host_recent" in done.stderr.split("(SQLSTATE RL501)")[0]
+    assert catalogue(host) == before
 
 
 def test_the_proposals_rights_are_taken_back(published_proposal_host):

@@ -120,19 +120,47 @@ def push(database: Database, folder: Path) -> subprocess.CompletedProcess[str]:
     return cli(folder, "db", "push", "--db-url", database.dsn(), "--yes", "--agent", "no")
 
 
+def dump(database: Database, file: Path) -> Path:
+    """A backup of the whole database."""
+    _program(database, "pg_dump", "--format=custom", f"--file={file}", database.dsn("supabase_admin"))
+    return file
+
+
+def restore(file: Path, database: Database) -> None:
+    """Replaces a database by a backup."""
+    database.close()
+    _program(
+        database,
+        *(
+            "pg_restore",
+            "--clean",
+            "--if-exists",
+            "--exit-on-error",
+            "--dbname",
+            database.dsn("supabase_admin"),
+        ),
+        str(file),
+    )
+
+
+def _program(database: Database, name: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [database.server.cluster.programs.bin_dir / name, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def dump_of(database: Database, *tables: str) -> list[str]:
     """The lines of pg_dump's schema of some tables, without the comments and the tokens of a run."""
     selected = [f"--table=public.{table}" for table in tables]
-    program = database.server.cluster.programs.bin_dir / "pg_dump"
-    done = subprocess.run(
-        [program, "--schema-only", *selected, database.dsn("supabase_admin")],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": os.environ["PATH"]},
-    )
+    text = _program(database, "pg_dump", "--schema-only", *selected, database.dsn("supabase_admin"))
     return [
         line
-        for line in done.stdout.splitlines()
+        for line in text.splitlines()
         if line and not line.startswith("--") and not re.match(r"\\(un)?restrict ", line)
     ]

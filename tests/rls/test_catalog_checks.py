@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 OWN = """
@@ -78,6 +80,11 @@ RULES = {
         select relation::regclass::text from own_relations where relowner <> 'postgres'::regrole
         union all
         select name::text from own_functions where proowner <> 'postgres'::regrole""",
+    "no function of the API is overloaded, or PostgREST could not tell which is called": """
+        select nspname, proname from own_functions where nspname = 'public' group by 1, 2 having count(*) > 1""",
+    "arguments of the ledger's API are named as the contract names them": """
+        select name, a from own_functions cross join unnest(proargnames[1:pronargs]) a
+        where nspname = 'public' and proname <> 'match_thoughts' and a not like 'p\\_%'""",
     "an index is valid": """
         select indexrelid::regclass from pg_index join own_relations on relation = indrelid where not indisvalid""",
     "no trigger on a host's table is disabled": """
@@ -93,3 +100,23 @@ def test_rule(rule, ledger_project):
         connection.execute("set search_path = public, extensions")
         connection.execute(OWN)
         assert connection.execute(RULES[rule]).fetchall() == []
+
+
+def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupdate(ledger_project):
+    database = ledger_project()
+    sources = database.rows(
+        "select p.oid::regprocedure::text, p.prosrc from pg_proc p where p.pronamespace in "
+        "('public'::regnamespace, 'ranked_ledger'::regnamespace) and p.probin is null and p.prosqlbody is null"
+    )
+    found, seen = [], 0
+    for name, source in sources:
+        for statement in re.sub(r"--[^\n]*", "", source).split(";"):
+            writes = re.search(
+                r"(?<!for )(?<!key )(?<!do )\b(update\s+[\w.]+\s|delete\s+from\s)", statement, re.I
+            )
+            seen += bool(writes)
+            if writes and not re.search(r"\bwhere\b", statement[writes.start() :], re.I):
+                found.append((name, statement.strip()[:80]))
+
+    assert found == []
+    assert seen > 10

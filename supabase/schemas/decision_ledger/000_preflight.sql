@@ -131,6 +131,31 @@ begin
 end
 $owner$;
 
+-- The published proposal's function answers fewer columns than ours, so it has to be dropped, and PostgreSQL refuses that
+-- while a view stands on it. (Callers by name are no such thing: they go on as they are.)
+do $published_proposal$
+declare
+  v_dependents text;
+  v_found text := 'The function match_decision_ledger of the published proposal is replaced by this migration, and these '
+    'stand on it: %s.';
+  v_advice text := 'Drop them, push, and create them again: their SQL needs no change.';
+begin
+  if to_regnamespace('ranked_ledger') is not null then
+    return;
+  end if;
+  select string_agg(distinct coalesce(r.ev_class::regclass::text, pg_describe_object(d.classid, d.objid, 0)), ', ')
+  into v_dependents
+  from pg_catalog.pg_depend d
+  join pg_catalog.pg_proc p on p.oid = d.refobjid and d.refclassid = 'pg_catalog.pg_proc'::regclass
+  left join pg_catalog.pg_rewrite r on r.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
+  where p.pronamespace = 'public'::regnamespace and p.proname = 'match_decision_ledger' and d.deptype = 'n';
+  if v_dependents is not null then
+    raise exception using errcode = 'RL501',
+      message = format(v_found, v_dependents) || ' ' || v_advice, hint = v_advice;
+  end if;
+end
+$published_proposal$;
+
 -- All locks that this migration needs on tables that people use are taken here, all of them or none. Taken one by one
 -- where they are needed, a re-run beside readers and writers ends in a deadlock (it did, six times of six). Each attempt
 -- waits for less than a deadlock takes to be found, since everybody else queues up behind a lock that is waited for.
