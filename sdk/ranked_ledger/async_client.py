@@ -310,7 +310,9 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
         while True:
             attempt += 1
             try:
-                return wire.decode(call, await self._http.post(**request), datetime.now(UTC))
+                # a redirect would carry `apikey` to another host
+                response = await self._http.send(request, follow_redirects=False)
+                return wire.decode(call, response, datetime.now(UTC))
             except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
                 wait = self._wait(problem, attempt, call.repeatable)
             await sleep(wait)

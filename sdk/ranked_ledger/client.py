@@ -162,6 +162,9 @@ class RankedLedger(Session[httpx.Client, Embedder]):
           only what is missing. By default each call draws one, for its own retries.
         - `on_batch`: called with each batch's results once it is written.
 
+        A batch with large embeddings takes seconds: choose `timeout` by it. A retry that comes while the
+        first attempt still runs waits for it, and writes nothing twice.
+
         Returns the results in order. An error carries what was written before it, as `error.written`.
 
         Example:
@@ -447,7 +450,9 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         while True:
             attempt += 1
             try:
-                return wire.decode(call, self._http.post(**request), datetime.now(UTC))
+                # a redirect would carry `apikey` to another host
+                response = self._http.send(request, follow_redirects=False)
+                return wire.decode(call, response, datetime.now(UTC))
             except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
                 wait = self._wait(problem, attempt, call.repeatable)
             sleep(wait)

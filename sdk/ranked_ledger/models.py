@@ -259,7 +259,7 @@ class Hit(_Answer):
 class Recall(Sequence[Hit]):
     """The hits of one recall, best first.
 
-    - `request_id`: names its trace, for `mark_used` and `mark_ignored`; None without a trace.
+    - `request_id`: names its trace, for `mark_used` and `mark_ignored`, where it is `traced`.
     - `shortened`, `dropped`: what the token budget shortened to its summary, or left out.
     - `exact`: whether the order is exact rather than that of an approximate index.
     - `arguments`: what was in force after defaults. `policy`: the policy that the trace names.

@@ -218,18 +218,19 @@ class Session(Generic[Http, AnyEmbedder]):
     def _project(self, project: str | Unset | None) -> str | None:
         return self._options.project if isinstance(project, Unset) else project
 
-    def _request(self, call: Call[Any]) -> dict[str, Any]:
-        """The arguments of httpx's `post`."""
+    def _request(self, call: Call[Any]) -> httpx.Request:
+        """The request of a call. Its `repr` shows no key, so a traceback with its locals shows none either."""
         if self._http.is_closed:
             raise ConfigurationError(
                 "this client is closed", hint="make a new one, or keep the calls inside its `with` block"
             )
-        return {
-            "url": f"{self._connection.rest_url}/rpc/{call.function}",
-            "content": wire.encode(call),
-            "headers": dict(self._connection.headers),
-            "timeout": self._options.timeout,
-        }
+        return self._http.build_request(
+            "POST",
+            f"{self._connection.rest_url}/rpc/{call.function}",
+            content=wire.encode(call),
+            headers=self._connection.headers,
+            timeout=self._options.timeout,
+        )
 
     def _wait(
         self, problem: RankedLedgerError | httpx.HTTPError | httpx.InvalidURL, attempt: int, repeatable: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from ranked_ledger import arguments
 from ranked_ledger.calls import Call
 from ranked_ledger.models import Decision, Page
 
@@ -92,6 +93,9 @@ def walk(
     ask: AskPage, *, after: Mapping[str, Any] | None, limit: int | None, page_size: int
 ) -> Callable[[], _Walk]:
     """How to begin a walk. The first call is made once here, so that a wrong argument is told at once."""
+    arguments.whole("page_size", page_size, minimum=1, maximum=arguments.MAX_PAGE)
+    if limit is not None:
+        arguments.whole("limit", limit, minimum=1)
 
     def begin() -> _Walk:
         return _Walk(ask, after, limit, page_size)

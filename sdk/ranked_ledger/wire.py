@@ -50,7 +50,7 @@ def decode(call: Call[T], response: httpx.Response, now: datetime) -> T:
         raise _refusal(response, now)
     try:
         answer = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _unreadable(response) from None
     try:
         return call.parse(answer)
@@ -115,7 +115,7 @@ def retry_after(value: str | None, now: datetime) -> float | None:
 def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
     try:
         body = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     told = body if isinstance(body, dict) else {}
     code = _text(told.get("code"))

@@ -206,8 +206,9 @@ def test_json_that_is_no_answer_is_unexpected(server: respx.MockRouter, ledger: 
 def test_nothing_is_sent_for_an_invalid_argument(server: respx.MockRouter, ledger: Driver) -> None:
     with pytest.raises(rl.InvalidArgumentError):
         ledger.record("x", importance=1.5)
-    with pytest.raises(rl.InvalidArgumentError):
-        ledger.timeline(page_size=0)
+    for named in ({"page_size": 0}, {"page_size": 501, "limit": 5}, {"limit": 0}, {"lifecycle": "gone"}):
+        with pytest.raises(rl.InvalidArgumentError):
+            ledger.timeline(**named)
     assert not server.calls
 
 
@@ -225,6 +226,27 @@ def test_an_error_of_the_transport_shows_no_key(server: respx.MockRouter, make: 
     with pytest.raises(rl.NetworkError) as caught:
         driver.get(answers.MEMORY)
     assert KEY not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {driver.client!r}"
+
+
+def test_a_traceback_with_its_locals_shows_no_key(server: respx.MockRouter, make: MakeDriver) -> None:
+    server.post("/get_decision").mock(side_effect=httpx.ConnectError("refused"))
+    with pytest.raises(rl.NetworkError) as caught:
+        make(max_retries=0).get(answers.MEMORY)
+    ours = [entry for entry in caught.traceback if "ranked_ledger" in str(entry.path)]
+    assert len(ours) >= 3
+    assert not [entry for entry in ours if KEY in repr(entry.frame.f_locals)]
+
+
+def test_a_redirect_is_not_followed(server: respx.MockRouter, make: MakeDriver) -> None:
+    elsewhere = server.get("http://elsewhere.test/").respond(200)
+    server["version"].respond(302, headers={"Location": "http://elsewhere.test/"})
+    probe = make()
+    synchronous = isinstance(probe.client, rl.RankedLedger)
+    http = httpx.Client(follow_redirects=True) if synchronous else httpx.AsyncClient(follow_redirects=True)
+    with pytest.raises(rl.UnexpectedResponseError):
+        make(http_client=http).get(answers.MEMORY)
+    assert not elsewhere.called
+    probe.result(http.close() if isinstance(http, httpx.Client) else http.aclose())
 
 
 def test_a_closed_client_says_so(server: respx.MockRouter, ledger: Driver) -> None:
