@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.rig import deploy
@@ -35,7 +37,23 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("found", REFUSED)
-def test_open_brain_refuses_in_words_and_leaves_nothing(found, empty_project, tmp_path):
+def test_open_brain_refuses_in_words_and_leaves_nothing(found, empty_project):
+    setup, sentence = REFUSED[found]
+    database = empty_project()
+    database.superuser.execute(setup)
+    before = catalogue(database, ALL_SCHEMAS)
+
+    done = deploy.psql(database, deploy.migration("open_brain"))
+
+    assert done.returncode != 0
+    assert "RL501" in done.stderr
+    assert sentence in done.stderr
+    assert "HINT:" in done.stderr
+    assert catalogue(database, ALL_SCHEMAS) == before
+
+
+@pytest.mark.parametrize("found", ["the other product", "no pgvector", "an odd thoughts table"])
+def test_a_refused_push_shows_what_was_found_and_what_to_do(found, empty_project, tmp_path):
     setup, sentence = REFUSED[found]
     database = empty_project()
     database.superuser.execute(setup)
@@ -44,9 +62,10 @@ def test_open_brain_refuses_in_words_and_leaves_nothing(found, empty_project, tm
     done = deploy.push(database, deploy.project_folder(tmp_path, *deploy.migrations()))
 
     assert done.returncode != 0
-    assert "RL501" in done.stderr
-    # the CLI does not show hints: what to do is in the sentence as well
-    assert sentence in done.stderr.split("(SQLSTATE RL501)")[0]
+    # the CLI shows no hint, so the message says both; after it the CLI repeats the statement
+    shown = done.stderr.split("(SQLSTATE RL501)")[0]
+    assert sentence in shown
+    assert re.search(r"push (again|to another project)", shown)
     assert catalogue(database, ALL_SCHEMAS) == before
     assert _versions(database) == []
 
