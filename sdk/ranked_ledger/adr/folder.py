@@ -160,7 +160,7 @@ def _joined(
         for reference in record.references:
             other = find(record, reference)
             if other is None:
-                if reference.relation != "cites":
+                if reference.relation != "cites" and "://" not in reference.target:
                     said = reference.relation.replace("_", " ")
                     remarks.append(
                         Remark(record.path, f"{said} {reference.target!r}: there is no such record")

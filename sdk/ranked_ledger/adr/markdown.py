@@ -107,16 +107,26 @@ def words(text: str) -> str:
     return " ".join(filter(None, (plain(token) for token in _PARSER.parse(text) if token.type == "inline")))
 
 
-def items(text: str) -> list[str]:
-    """The items of the outermost lists, each as its own first words; nested lists belong to their item."""
-    found = []
-    tokens = _PARSER.parse(text)
-    for place, token in enumerate(tokens):
-        if token.type == "list_item_open" and token.level == 1:
-            first = next((one for one in tokens[place:] if one.type == "inline"), None)
-            if first is not None and (item := plain(first)):
-                found.append(item)
-    return found
+def items(text: str, *, whole: bool = False) -> list[str]:
+    """The items of the outermost lists: the first words of each, or with `whole` all of its words."""
+    found: list[list[str]] = []
+    inside = False
+    for token in _PARSER.parse(text):
+        if token.level == 1 and token.type in ("list_item_open", "list_item_close"):
+            inside = token.type == "list_item_open"
+            if inside:
+                found.append([])
+        elif inside and token.type == "inline":
+            found[-1].append(plain(token))
+        elif inside and token.type == "fence":
+            found[-1].append(" ".join(token.content.split()))
+    return [item for one in found if (item := " ".join(filter(None, one if whole else one[:1])))]
+
+
+def is_list(text: str) -> bool:
+    """Whether a text is lists and nothing else."""
+    blocks = [token.type for token in _PARSER.parse(text) if token.level == 0]
+    return bool(blocks) and all("list" in one for one in blocks)
 
 
 def links(text: str) -> list[tuple[str, str]]:

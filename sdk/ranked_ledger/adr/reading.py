@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -98,8 +99,23 @@ def read(path: str, text: str) -> tuple[AdrRecord | None, list[Remark]]:
         alternatives=tuple(alternatives),
         importance=importance,
         references=tuple(dict.fromkeys(_references(document, parts))),
+        digest=_digest(document),
     )
     return record, remarks
+
+
+def _digest(document: Document) -> str:
+    """Of the wording as it stands in the file, not as it was understood: that may change with our version."""
+    said = [document.title or "", *_free_lines(document.preamble)]
+    for section in document.sections:
+        if vocabulary.kind_of(section.heading) not in ("status", "date", "links", "people"):
+            said += [section.heading, section.text]
+    return hashlib.sha256(" ".join(" ".join(said).split()).encode()).hexdigest()[:32]
+
+
+def _free_lines(preamble: str) -> list[str]:
+    """The lines that are no fields such as "Status: accepted"."""
+    return [line for line in preamble.split("\n") if not ((found := _FIELD.match(line)) and found[2])]
 
 
 def _sorted(document: Document) -> Parts:
@@ -219,11 +235,10 @@ def _said(document: Document, parts: Parts, statement: re.Match[str] | None) -> 
         rest = _headed(parts, "context", "consequences", "notes")
         return f"We decided for {told['decision']}.", "\n\n".join([" ".join(filter(None, reasons)), *rest])
     decision = parts.text("decision")
-    free = [
-        line for line in document.preamble.split("\n") if not ((found := _FIELD.match(line)) and found[2])
-    ]
-    lead = "\n".join(free).strip()
-    rest = _headed(parts, "context", "consequences", "rejected", "notes")
+    lead = "\n".join(_free_lines(document.preamble)).strip()
+    rest = _headed(parts, "context", "consequences", "notes")
+    if not all(markdown.is_list(text) for _, text in parts.texts.get("rejected", ())):
+        rest += _headed(parts, "rejected")  # more than the list, which becomes the alternatives
     rest += [f"{heading}\n{text}" for heading, text in parts.other if text]
     if not decision:
         # nothing is marked as the decision: what comes first is taken for it
@@ -262,7 +277,7 @@ def _listed(parts: Parts, kind: Kind) -> list[str]:
     headed = [heading for heading, _ in sections[1:] if heading]
     if not sections:
         return []
-    return headed or [one for _, text in sections for one in markdown.items(text)]
+    return headed or [one for _, text in sections for one in markdown.items(text, whole=kind == "rejected")]
 
 
 def _chosen(options: Iterable[str], decision: str) -> str | None:
@@ -300,8 +315,8 @@ def _references(document: Document, parts: Parts) -> Iterator[Reference]:
         yield from _in_line(line, None, evidence)
     body = [parts.text("context", "decision", "consequences", "options", "rejected", "notes")]
     body += [text for _, text in parts.other]
-    for _, href in markdown.links("\n\n".join([document.preamble, *body])):
-        if re.search(r"\.(?:md|markdown)(?:#.*)?$", href, re.I) and "://" not in href:
+    for _, href in markdown.links("\n\n".join(["\n".join(_free_lines(document.preamble)), *body])):
+        if re.search(r"\.(?:md|markdown)(?:#.*)?$", href, re.I):
             yield Reference("cites", href, "body")
 
 
@@ -328,7 +343,5 @@ def _in_line(line: str, relation: Relation | None, evidence: str) -> Iterator[Re
             if said.strip(" .:*_-[]"):
                 places.append((len(line), said.strip(" .:*_-[]")))
     for at, target in places:
-        if "://" in target:
-            continue
         before = [name for start, _, name in phrases if start < at]
         yield Reference(relation or (before[-1] if before else "relates_to"), target, evidence)

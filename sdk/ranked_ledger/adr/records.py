@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from datetime import date
 
@@ -32,6 +30,7 @@ class AdrRecord:
     - `status`: accepted, proposed, superseded, deprecated, rejected, disputed, or None where none is named.
     - `text`: the title and what was decided. `rationale`: everything else that it says, by heading.
     - `alternatives`: the options that were rejected.
+    - `digest`: names the wording; status, date, importance and links may change without changing it.
     """
 
     path: str
@@ -46,12 +45,7 @@ class AdrRecord:
     alternatives: tuple[str, ...]
     importance: float | None
     references: tuple[Reference, ...]
-
-    @property
-    def digest(self) -> str:
-        """Names the wording: status, date, importance and links may change without changing it."""
-        said = json.dumps([self.text, self.rationale, self.alternatives], ensure_ascii=False)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

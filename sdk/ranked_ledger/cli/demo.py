@@ -18,7 +18,7 @@ from ranked_ledger.cli import demo_questions, importing_report, output, supabase
 from ranked_ledger.cli.connection import AsJson
 from ranked_ledger.cli.demo_questions import Question
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.errors import InvalidArgumentError, RankedLedgerError
+from ranked_ledger.errors import InvalidArgumentError, NotInstalledError, RankedLedgerError
 
 if TYPE_CHECKING:
     from ranked_ledger.cli.demo_report import Report
@@ -29,6 +29,9 @@ T = TypeVar("T")
 commands = typer.Typer()
 
 _WORKSPACE = "demo"
+_SEEN_SECONDS = 20.0
+_POLL_SECONDS = 0.05
+_READ = 3  # of a plain list of hits an agent reads the first few
 
 
 class StackFailed(RankedLedgerError):
@@ -65,6 +68,7 @@ def demo(
         with RankedLedger(
             info.url, info.secret_key, workspace=_WORKSPACE, project=folder.resolve().name
         ) as ledger:
+            _await_functions(ledger)
             with bar() as advance:
                 imported, seconds = _timed(lambda: adr.import_folder(ledger, records, on_progress=advance))
             report.step(f"imported {folder}: {len(imported.recorded)} records", seconds)
@@ -116,20 +120,35 @@ def _push(info: StackInfo, report: Report) -> None:
     report.step(f"supabase db push: {names}", seconds)
 
 
+def _await_functions(ledger: RankedLedger) -> None:
+    """PostgREST hears of the push by a notification, and takes a moment to read the schema anew."""
+    deadline = time.monotonic() + _SEEN_SECONDS
+    while True:
+        try:
+            ledger.status()
+        except NotInstalledError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
+
+
 def _ask(ledger: RankedLedger, number: int, question: Question, limit: int, report: Report) -> dict[str, Any]:
     recall, seconds = _timed(lambda: ledger.recall(question.ask, limit=limit))
     report.question(number, question, recall, seconds * 1000)
     plain = _by_words(ledger, question.ask)
     answer = {"ask": question.ask, "milliseconds": round(seconds * 1000), "recall": recall.as_dict()}
-    if plain and plain[0].lifecycle_status == "superseded":
-        detail = ledger.get(plain[0])
-        place = next((hit.rank for hit in recall if hit.memory_id == detail.successor), None)
-        report.without_ledger(plain, [detail], recall, place)
+    retired = next((hit for hit in plain[:_READ] if hit.lifecycle_status == "superseded"), None)
+    if retired is not None:
+        detail = ledger.get(retired)
+        successor = next((hit for hit in recall if hit.memory_id == detail.successor), None)
+        report.without_ledger(plain[:_READ], retired, detail, successor)
         answer["without_ledger"] = {
-            "first": str(plain[0].memory_id),
-            "lifecycle": plain[0].lifecycle_status,
+            "retired": str(retired.memory_id),
+            "retired_rank": plain.index(retired) + 1,
             "successor": None if detail.successor is None else str(detail.successor),
-            "successor_rank": place,
+            "successor_rank": None if successor is None else successor.rank,
         }
     return answer
 
@@ -146,8 +165,8 @@ def _without_question(ledger: RankedLedger, limit: int, report: Report) -> None:
     recall, seconds = _timed(lambda: ledger.recall(limit=limit))
     report.head("Without a question, as at the start of a run")
     report.text(
-        "No embedding service was used above: relevance came from the words of title, text and rationale. Without a "
-        "question it is 0, and importance, recency and what rests on a decision rank alone:"
+        "No embedding service was used above: relevance came from the words of title, text and rationale. "
+        "Without a question it is 0: importance, recency and what rests on a decision rank alone."
     )
     report.hits(recall, seconds * 1000)
 

@@ -50,32 +50,23 @@ class Report:
         self.text(f"answered in {milliseconds:.0f} ms, the trace included", "dim")
 
     def without_ledger(
-        self, plain: Sequence[Hit], chains: Sequence[DecisionDetail], recall: Recall, place: int | None
+        self, plain: Sequence[Hit], retired: Hit, detail: DecisionDetail, successor: Hit | None
     ) -> None:
-        """What words alone would have answered first, and what the ledger answers instead."""
-        retired = plain[0]
-        rows: list[RenderableType] = []
-        for number, hit in enumerate(plain[:3], 1):
-            state = tables.state(hit.lifecycle_status)
-            rows.append(Text.assemble(f"{number}. ", one_line(hit.summary or hit.content), "  ", state))
+        """What words alone would have answered, and what the ledger knows about it."""
+        rows = []
+        for place, hit in enumerate(plain, 1):
+            mark = ("  superseded; its text does not say so", "yellow") if hit is retired else ""
+            rows.append(Text.assemble(f"{place}. ", one_line(hit.summary or hit.content), mark))
         self._console.print()
-        self.text("The same question without the ledger, by words alone, the retired ones included:", "bold")
+        self.text("Without the ledger, by words alone", "bold")
         self.show(Group(*rows))
-        self.text(
-            "An agent that reads the first line follows a decision that no longer holds. The ledger knows:"
-        )
-        for detail in chains:
-            self.show(_chain(detail))
-        first = one_line(recall[0].summary or recall[0].content) if recall.hits else Text("nothing")
-        where = "" if place is None else f" (its successor is number {place})"
-        said = Text.assemble(
-            "Ranked recall leaves “",
-            one_line(retired.summary or retired.content),
-            "” out; first: “",
-            first,
-            f"”{where}.",
-        )
-        self.show(said)
+        self._console.print()
+        self.text("What the ledger knows", "bold")
+        self.show(_chain(detail))
+        if successor is None:
+            self.text("Ranked recall leaves it out.")
+        else:
+            self.text(f"Ranked recall leaves it out; what replaced it is number {successor.rank} above.")
 
 
 def _chain(detail: DecisionDetail) -> RenderableType:

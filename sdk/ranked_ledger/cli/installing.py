@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from ranked_ledger import Enrolled, doctor, settings, shipped
@@ -102,21 +103,19 @@ def examine(
 
 
 def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None) -> RenderableType:
-    lines: list[RenderableType] = []
+    rows = Table.grid(padding=(0, 2))
     if mended is not None:
-        said = f"Mended: {mended.enrolled:,} enrolled, {mended.settled:,} settled, {mended.failed:,} failed."
-        lines.append(Text(said))
+        said = f"{mended.enrolled:,} enrolled, {mended.settled:,} settled, {mended.failed:,} failed"
+        rows.add_row("", f"Mended: {said}.")
     for one in found.findings:
-        sign, style = _SIGNS[one.state]
-        line = Text.assemble((sign, style), "  ", one_line(one.text))
+        rows.add_row(Text(*_SIGNS[one.state]), one_line(one.text))
         if one.next:
-            line.append("\n    Next: ").append(plain(one.next))
-        lines.append(line)
+            rows.add_row("", Text.assemble("Next: ", plain(one.next)))
     problems = sum(one.state == "problem" for one in found.findings)
     end = (
         "Everything is well." if not problems else f"{problems} of {len(found.findings)} things are not well."
     )
-    return Group(*lines, Text(f"\n{end}", style="bold"))
+    return Group(rows, Text(f"\n{end}", style="bold"))
 
 
 @commands.command("import", epilog="Example: ranked-ledger import docs/decisions --dry-run")

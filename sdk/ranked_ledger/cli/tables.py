@@ -23,13 +23,13 @@ def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
     for column in columns:
         name, kind = column if isinstance(column, tuple) else (column, "")
         if kind == "number":
-            made.add_column(name, justify="right", no_wrap=True)
+            made.add_column(name, justify="right", no_wrap=True, min_width=len(name))
         elif kind == "long":
             made.add_column(name, ratio=1, overflow="fold")
         elif kind == "short":
             made.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
         else:
-            made.add_column(name, no_wrap=True)
+            made.add_column(name, no_wrap=True, min_width=len(name))
     return made
 
 
@@ -40,6 +40,10 @@ def state(lifecycle: str) -> Text:
 
 def decided(decision: Decision) -> RenderableType:
     """One decision after it was written or changed."""
+    return Text.assemble(_standing(decision), "\n", one_line(decision.summary or decision.content))
+
+
+def _standing(decision: Decision) -> Text:
     marks = [
         f"step {decision.step_index}",
         f"importance {decision.importance:.2f}",
@@ -53,28 +57,21 @@ def decided(decision: Decision) -> RenderableType:
         marks.append("recorded before, with the same key")
     if decision.changed is False:
         marks.append("no change")
-    text = Text(str(decision.memory_id), style="bold")
-    return Text.assemble(text, "  ", ", ".join(marks), "\n", one_line(decision.summary or decision.content))
+    return Text.assemble((str(decision.memory_id), "bold"), "  ", ", ".join(marks))
 
 
 def decisions(many: Sequence[Decision]) -> RenderableType:
     """A timeline."""
     if not many:
         return Text("No decisions.")
-    shown = table(
-        ("step", "number"), "stream", "lifecycle", ("imp.", "number"), ("decision", "short"), "memory id"
-    )
+    shown = table(("step", "number"), "lifecycle", ("imp.", "number"), ("decision", "long"))
     for one in many:
-        stream = "/".join(filter(None, (one.project_id, one.task_id))) or "-"
+        stream = "/".join(filter(None, (one.project_id, one.task_id)))
+        what = Text("pinned ", "cyan") if one.pinned else Text()
+        what.append(one_line(one.summary or one.content))
+        what.append(f"\n{one.memory_id}", "dim").append("  ").append(one_line(stream, "dim"))
         step = f"{one.step_index}" if one.step_settled else f"({one.step_index})"
-        shown.add_row(
-            step,
-            one_line(stream),
-            state(one.lifecycle_status),
-            f"{one.importance:.2f}",
-            one_line(("📌 " if one.pinned else "") + (one.summary or one.content)),
-            str(one.memory_id),
-        )
+        shown.add_row(step, state(one.lifecycle_status), f"{one.importance:.2f}", what)
     return shown
 
 
@@ -151,9 +148,7 @@ def _remarks(recall: Recall) -> Iterable[str]:
 
 def detail(one: DecisionDetail) -> RenderableType:
     """A decision in full."""
-    lines: list[RenderableType] = [decided(one), Text("")]
-    if one.summary and one.summary != one.content:
-        lines += [plain(one.content), Text("")]
+    lines: list[RenderableType] = [_standing(one), plain(one.content), Text("")]
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
