@@ -51,13 +51,11 @@ from ranked_ledger.models import (
     Enrolled,
     EnrolmentFailure,
     Forgotten,
-    Hit,
     LostGround,
     NewDecision,
     Page,
     PolicyStats,
     Pruned,
-    Recall,
     Status,
     Superseded,
     Transition,
@@ -65,6 +63,7 @@ from ranked_ledger.models import (
     Weights,
     WorkspaceStatus,
 )
+from ranked_ledger.recalls import Hit, Recall
 from ranked_ledger.timeline import AsyncTimeline, Timeline
 
 __version__ = _version("ranked-ledger")

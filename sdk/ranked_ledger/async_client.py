@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from ranked_ledger import batches, calls, embeddings, wire
+from ranked_ledger import batches, calls, embeddings, recording, wire
 from ranked_ledger.calls import Call
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.errors import RankedLedgerError
@@ -30,7 +30,6 @@ from ranked_ledger.models import (
     NewDecision,
     PolicyStats,
     Pruned,
-    Recall,
     Relation,
     SettableLifecycle,
     Status,
@@ -40,6 +39,7 @@ from ranked_ledger.models import (
     Visibility,
     Weights,
 )
+from ranked_ledger.recalls import Recall
 from ranked_ledger.session import Session, given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
 
@@ -114,7 +114,7 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
             runtime_name=runtime_name,
             metadata=metadata,
         )
-        call = calls.record(self.workspace, calls.checked(new), key=given_or_new(idempotency_key))
+        call = calls.record(self.workspace, recording.checked(new), key=given_or_new(idempotency_key))
         return await self._run(
             call if embedding is not None else await self._completed(call, "embedding", content)
         )

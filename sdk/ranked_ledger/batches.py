@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any, Final
 
-from ranked_ledger import calls
+from ranked_ledger import calls, recording
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import DecisionInput
 
@@ -29,7 +29,7 @@ class _Cutter:
     def add(self, decision: object) -> list[Element]:
         """The batch that is full without this decision, or an empty one."""
         try:
-            element = calls.checked(calls.new_decision(decision, project=self._project))
+            element = recording.checked(recording.new_decision(decision, project=self._project))
         except InvalidArgumentError as wrong:
             raise InvalidArgumentError(f"decisions[{self._seen}]: {wrong.message}", hint=wrong.hint) from None
         self._seen += 1

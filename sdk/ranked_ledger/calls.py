@@ -18,29 +18,24 @@ from pydantic import BaseModel, TypeAdapter
 from ranked_ledger import arguments as check
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import (
-    UNSET,
-    CreatedBy,
     Decision,
     DecisionDetail,
     DecisionRef,
     Edge,
     Enrolled,
     Forgotten,
-    Hit,
     Lifecycle,
-    NewDecision,
     Page,
     PolicyStats,
     Pruned,
-    Recall,
     Relation,
     SettableLifecycle,
     Status,
     Superseded,
     UsageMarked,
-    Visibility,
     Weights,
 )
+from ranked_ledger.recalls import Hit, Recall
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -79,40 +74,8 @@ def status(workspace: str | None) -> Call[Status]:
     return Call("ledger_status", _set(workspace_id=workspace), _model(Status))
 
 
-def checked(new: NewDecision) -> dict[str, Any]:
-    """A new decision as the database takes it, without `p_`; raises what is wrong with it."""
-    if new.embedding is None and new.embedding_model is not None:
-        raise InvalidArgumentError("embedding_model is given without an embedding")
-    element = {
-        "content": check.text("content", new.content, max_bytes=check.MAX_TEXT_BYTES),
-        "summary": check.optional_text("summary", new.summary, max_bytes=check.MAX_SUMMARY_BYTES),
-        "rationale": check.optional_text("rationale", new.rationale, blank=True),
-        "alternatives": check.alternatives(new.alternatives),
-        "importance": None if new.importance is None else check.fraction("importance", new.importance),
-        "step_index": None
-        if new.step is None
-        else check.whole("step", new.step, minimum=0, maximum=check.MAX_STEP),
-        "project_id": None if new.project is UNSET else check.name("project", new.project),
-        "task_id": check.name("task", new.task),
-        "flow_id": check.name("flow", new.flow),
-        "depends_on": check.grounds(new.depends_on),
-        "embedding": None if new.embedding is None else check.vector("embedding", new.embedding),
-        "embedding_model": check.name("embedding_model", new.embedding_model),
-        "pinned": check.flag("pinned", new.pinned) or None,
-        "visibility": None
-        if new.visibility is None
-        else check.one_of("visibility", new.visibility, get_args(Visibility)),
-        "created_by": None
-        if new.created_by is None
-        else check.one_of("created_by", new.created_by, get_args(CreatedBy)),
-        "runtime_name": check.name("runtime_name", new.runtime_name),
-        "metadata": None if new.metadata is None else check.mapping("metadata", new.metadata),
-    }
-    return {name: value for name, value in element.items() if value is not None and value not in ([], {})}
-
-
 def record(workspace: str, element: Mapping[str, Any], *, key: str | None) -> Call[Decision]:
-    """`element` comes from `checked`."""
+    """`element` comes from `recording.checked`."""
     return Call(
         "record_decision",
         _set(workspace_id=workspace, **element, idempotency_key=idempotency_key(key)),
@@ -124,7 +87,7 @@ def record(workspace: str, element: Mapping[str, Any], *, key: str | None) -> Ca
 def record_many(
     workspace: str, elements: Sequence[Mapping[str, Any]], *, key: str | None
 ) -> Call[list[Decision]]:
-    """One batch; `elements` come from `checked`."""
+    """One batch; `elements` come from `recording.checked`."""
     if not 0 < len(elements) <= MAX_BATCH:
         raise InvalidArgumentError(f"a batch has 1 to {MAX_BATCH} decisions; this one has {len(elements)}")
 
@@ -142,25 +105,6 @@ def record_many(
         parse,
         repeatable=key is not None,
     )
-
-
-def new_decision(value: object, *, project: str | None) -> NewDecision:
-    """An element of `record_many`: a `NewDecision`, a mapping of its fields or a text; in that project."""
-    if isinstance(value, str):
-        value = NewDecision(value)
-    elif isinstance(value, Mapping):
-        known = {one.name for one in fields(NewDecision)}
-        unknown = sorted(str(name) for name in value if name not in known)
-        if unknown:
-            raise InvalidArgumentError(
-                f"a decision has no {', '.join(unknown)}", hint=f"the names are {', '.join(sorted(known))}"
-            )
-        if "content" not in value:
-            raise InvalidArgumentError("content is missing")
-        value = NewDecision(**value)
-    elif not isinstance(value, NewDecision):
-        raise InvalidArgumentError(f"a decision is a NewDecision or a mapping, not {type(value).__name__}")
-    return replace(value, project=project) if value.project is UNSET else value
 
 
 def get(workspace: str, decision: DecisionRef) -> Call[DecisionDetail]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from ranked_ledger import batches, calls, embeddings, wire
+from ranked_ledger import batches, calls, embeddings, recording, wire
 from ranked_ledger.calls import Call
 from ranked_ledger.embeddings import Embedder
 from ranked_ledger.errors import RankedLedgerError
@@ -30,7 +30,6 @@ from ranked_ledger.models import (
     NewDecision,
     PolicyStats,
     Pruned,
-    Recall,
     Relation,
     SettableLifecycle,
     Status,
@@ -40,6 +39,7 @@ from ranked_ledger.models import (
     Visibility,
     Weights,
 )
+from ranked_ledger.recalls import Recall
 from ranked_ledger.session import Session, given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, Timeline, walk
 
@@ -145,7 +145,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
             runtime_name=runtime_name,
             metadata=metadata,
         )
-        call = calls.record(self.workspace, calls.checked(new), key=given_or_new(idempotency_key))
+        call = calls.record(self.workspace, recording.checked(new), key=given_or_new(idempotency_key))
         return self._run(call if embedding is not None else self._completed(call, "embedding", content))
 
     def record_many(

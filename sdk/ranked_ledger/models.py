@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, overload
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from ranked_ledger import prompts
-from ranked_ledger.explanation import Explanation, explain
 
 Lifecycle = Literal["active", "stale", "disputed", "rejected", "superseded"]
 SettableLifecycle = Literal["active", "stale", "disputed", "rejected"]
@@ -92,11 +89,13 @@ class Weights:
     dependency: float | None = None
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """What every answer is: frozen, and deaf to what it does not know."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Decision(_Answer):
+class Decision(Answer):
     """A decision as the ledger holds it.
 
     - `memory_id`: its id everywhere. `step_index`: its step in its stream (workspace, project, task).
@@ -138,7 +137,7 @@ class Decision(_Answer):
         return hash(self.memory_id)
 
 
-class ChainLink(_Answer):
+class ChainLink(Answer):
     """One decision of a supersession chain."""
 
     memory_id: UUID
@@ -153,7 +152,7 @@ class EdgeEnd(ChainLink):
     relation: str
 
 
-class LostGround(_Answer):
+class LostGround(Answer):
     """A decision that this one rested on and that was forgotten."""
 
     memory_id: UUID
@@ -161,7 +160,7 @@ class LostGround(_Answer):
     forgotten_at: datetime
 
 
-class Transition(_Answer):
+class Transition(Answer):
     """One change of a decision's lifecycle, with the stream's step at that moment."""
 
     lifecycle_status: str
@@ -189,132 +188,6 @@ class DecisionDetail(Decision):
     __hash__ = Decision.__hash__
 
 
-class Hit(_Answer):
-    """A decision that a recall returned.
-
-    - `score`: its rank's reason, in [-0.30, sum of the weights]. `explain()` takes it apart.
-    - `relevance`, `importance`, `recency`, `dependency_boost`: the four components, each in [0,1].
-    - `relevance_source`: cosine, fts or none. `similarity`, `text_relevance`: both, kept apart.
-    - `step_distance`: steps between it and now. `live_dependents`: live decisions that rest on it.
-    - `successor`: what replaced it, or None. `rests_on_retired`: something it rests on no longer holds.
-    - `shortened`: its line shows the summary, to fit the token budget. `tokens`: what the line costs.
-    - `line`: the rendered item that a prompt shows.
-    """
-
-    rank: int
-    memory_id: UUID
-    summary: str | None = None
-    content: str
-    rationale: str | None = None
-    step_index: int
-    importance: float
-    pinned: bool = False
-    lifecycle_status: str
-    relevance: float
-    relevance_source: str
-    recency: float
-    dependency_boost: float
-    ranking_score: float
-    project_id: str | None = None
-    task_id: str | None = None
-    similarity: float | None = None
-    text_relevance: float | None = None
-    step_distance: int | None = None
-    live_dependents: int | None = None
-    alternatives: tuple[str, ...] = ()
-    successor: UUID | None = None
-    rests_on_retired: bool = False
-    shortened: bool = False
-    tokens: int | None = None
-    line: str
-    arguments: dict[str, Any] = Field(default_factory=dict, repr=False)
-
-    def __hash__(self) -> int:
-        return hash(self.memory_id)
-
-    @property
-    def score(self) -> float:
-        """The score, as the database computed it."""
-        return self.ranking_score
-
-    def explain(self) -> Explanation:
-        """Why this hit stands where it stands; `str()` of it is for people, `as_dict()` for programs."""
-        return explain(
-            arguments=self.arguments,
-            score=self.ranking_score,
-            relevance=self.relevance,
-            relevance_source=self.relevance_source,
-            importance=self.importance,
-            recency=self.recency,
-            dependency=self.dependency_boost,
-            step_distance=self.step_distance,
-            live_dependents=self.live_dependents,
-            lifecycle_status=self.lifecycle_status,
-            pinned=self.pinned,
-            rests_on_retired=self.rests_on_retired,
-        )
-
-
-@dataclass(frozen=True)
-class Recall(Sequence[Hit]):
-    """The hits of one recall, best first.
-
-    - `request_id`: names its trace, for `mark_used` and `mark_ignored`, where it is `traced`.
-    - `shortened`, `dropped`: what the token budget shortened to its summary, or left out.
-    - `exact`: whether the order is exact rather than that of an approximate index.
-    - `arguments`: what was in force after defaults. `policy`: the policy that the trace names.
-    - `traced`: whether the trace was written. `replayed`: whether it had been before.
-    - `hint`: where there are no hits, a sentence about why.
-    """
-
-    hits: tuple[Hit, ...]
-    request_id: UUID | None = None
-    shortened: tuple[UUID, ...] = ()
-    dropped: tuple[UUID, ...] = ()
-    exact: bool = True
-    policy: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    traced: bool = False
-    replayed: bool = False
-    hint: str | None = None
-
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[index]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def to_prompt(self, *, max_tokens: int | None = None) -> str:
-        """The hits as one fenced block for a prompt, labelled as data; empty where there are none.
-
-        - `max_tokens`: an upper bound for the whole block, in tokens of four characters. A recall with
-          `max_tokens` keeps to it already.
-        """
-        return prompts.render(self.hits, max_tokens=max_tokens)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as plain values, ready for JSON."""
-        return {
-            "request_id": None if self.request_id is None else str(self.request_id),
-            "hits": [hit.model_dump(mode="json", exclude={"arguments"}) for hit in self.hits],
-            "shortened": [str(memory_id) for memory_id in self.shortened],
-            "dropped": [str(memory_id) for memory_id in self.dropped],
-            "exact": self.exact,
-            "policy": self.policy,
-            "arguments": dict(self.arguments),
-            "traced": self.traced,
-            "replayed": self.replayed,
-            "hint": self.hint,
-        }
-
-
 @dataclass(frozen=True)
 class Page(Sequence[Decision]):
     """One page of a timeline. `next` is the cursor of the page after it, or None on the last one."""
@@ -336,7 +209,7 @@ class Page(Sequence[Decision]):
         return iter(self.decisions)
 
 
-class Edge(_Answer):
+class Edge(Answer):
     """An edge between two decisions. `created` or `removed` says whether this call changed anything."""
 
     from_memory_id: UUID
@@ -346,7 +219,7 @@ class Edge(_Answer):
     removed: bool | None = None
 
 
-class Superseded(_Answer):
+class Superseded(Answer):
     """Both ends of a supersession. `changed` is False where it stood already."""
 
     old: Decision
@@ -354,7 +227,7 @@ class Superseded(_Answer):
     changed: bool
 
 
-class Forgotten(_Answer):
+class Forgotten(Answer):
     """What a `forget` left behind.
 
     - `already`: it had been forgotten before. `thought_deleted`: its thought went too, since no other
@@ -368,7 +241,7 @@ class Forgotten(_Answer):
     dependents: tuple[UUID, ...] = ()
 
 
-class UsageMarked(_Answer):
+class UsageMarked(Answer):
     """How many items of a trace were marked now, were marked `already`, or are not in it (`unknown`)."""
 
     used: int
@@ -377,7 +250,7 @@ class UsageMarked(_Answer):
     unknown: tuple[UUID, ...] = ()
 
 
-class PolicyStats(_Answer):
+class PolicyStats(Answer):
     """How one recall policy has done: averages and rates are in [0,1], or None where nothing is known."""
 
     recall_policy: str
@@ -389,14 +262,14 @@ class PolicyStats(_Answer):
     ignored_rate: float | None = None
 
 
-class Pruned(_Answer):
+class Pruned(Answer):
     """How many traces were deleted, and whether there are `more` to delete."""
 
     deleted: int
     more: bool
 
 
-class Enrolled(_Answer):
+class Enrolled(Answer):
     """What a backfill did, and whether there is `more` for another one."""
 
     enrolled: int
@@ -405,7 +278,7 @@ class Enrolled(_Answer):
     more: bool = False
 
 
-class WorkspaceStatus(_Answer):
+class WorkspaceStatus(Answer):
     """One workspace in a `Status`."""
 
     workspace_id: str
@@ -414,7 +287,7 @@ class WorkspaceStatus(_Answer):
     last_recorded_at: datetime | None = None
 
 
-class EnrolmentFailure(_Answer):
+class EnrolmentFailure(Answer):
     """A memory that could not be enrolled, and why."""
 
     memory_id: UUID | None = None
@@ -424,7 +297,7 @@ class EnrolmentFailure(_Answer):
     at: datetime | None = None
 
 
-class Check(_Answer):
+class Check(Answer):
     """One check of the ledger on itself."""
 
     name: str
@@ -432,7 +305,7 @@ class Check(_Answer):
     detail: str | None = None
 
 
-class Status(_Answer):
+class Status(Answer):
     """How the ledger stands: versions, counts, the busiest workspaces, failures and checks."""
 
     schema_version: int

@@ -219,7 +219,7 @@ class Session(Generic[Http, AnyEmbedder]):
         return self._options.project if isinstance(project, Unset) else project
 
     def _request(self, call: Call[Any]) -> httpx.Request:
-        """The request of a call. Its `repr` shows no key, so a traceback with its locals shows none either."""
+        """The request of a call. Its `repr` shows no key, nor does a traceback with its locals."""
         if self._http.is_closed:
             raise ConfigurationError(
                 "this client is closed", hint="make a new one, or keep the calls inside its `with` block"

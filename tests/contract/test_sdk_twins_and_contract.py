@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ranked_ledger as rl
-from ranked_ledger import calls, errors
+from ranked_ledger import calls, errors, recording
 from tests.unit import sdk_answers as answers
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "sql-api.md").read_text(encoding="utf-8")
@@ -86,8 +86,8 @@ FULL = rl.NewDecision(
 EVERY_CALL: list[calls.Call[Any]] = [
     calls.schema_version(),
     calls.status("w"),
-    calls.record("w", calls.checked(FULL), key="k"),
-    calls.record_many("w", [calls.checked(FULL)], key="k"),
+    calls.record("w", recording.checked(FULL), key="k"),
+    calls.record_many("w", [recording.checked(FULL)], key="k"),
     calls.get("w", answers.MEMORY),
     calls.timeline(
         "w",
@@ -149,7 +149,7 @@ def test_every_argument_that_is_sent_is_documented(call: calls.Call[Any]) -> Non
 
 
 def test_an_element_of_a_batch_has_the_documented_names() -> None:
-    names = {f"p_{name}" for name in calls.checked(FULL)}
+    names = {f"p_{name}" for name in recording.checked(FULL)}
     assert names == documented("record_decision") - {"p_workspace_id", "p_idempotency_key"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranked_ledger import Decision, Hit, InvalidArgumentError, NewDecision, arguments, calls
+from ranked_ledger import Decision, Hit, InvalidArgumentError, NewDecision, arguments, calls, recording
 from tests.unit import sdk_answers as answers
 
 
@@ -76,7 +76,7 @@ def test_an_importance_is_taken_exactly_when_it_lies_in_the_unit_interval(number
 @given(st.text())
 def test_a_text_is_sent_whole_or_refused(text: str) -> None:
     try:
-        call = calls.record("acme", calls.checked(NewDecision(text)), key="k")
+        call = calls.record("acme", recording.checked(NewDecision(text)), key="k")
     except InvalidArgumentError:
         assert not text.strip() or "\x00" in text or any(0xD800 <= ord(one) < 0xE000 for one in text)
     else:
@@ -86,13 +86,13 @@ def test_a_text_is_sent_whole_or_refused(text: str) -> None:
 @pytest.mark.parametrize("content", ["", " \n", "a\x00b", "half \ud800", 3, None, b"x"])
 def test_a_content_that_cannot_be_kept_is_refused(content: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="content"):
-        calls.checked(NewDecision(content))
+        recording.checked(NewDecision(content))
 
 
 def test_content_is_measured_in_bytes() -> None:
-    assert calls.checked(NewDecision("é" * (128 * 1024)))["content"]
+    assert recording.checked(NewDecision("é" * (128 * 1024)))["content"]
     with pytest.raises(InvalidArgumentError, match=r"262,146 bytes; 262,144 are allowed"):
-        calls.checked(NewDecision("é" * (128 * 1024 + 1)))
+        recording.checked(NewDecision("é" * (128 * 1024 + 1)))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_content_is_measured_in_bytes() -> None:
 )
 def test_a_wrong_argument_of_record_is_named(named: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        calls.checked(NewDecision("x", **named))
+        recording.checked(NewDecision("x", **named))
 
 
 def test_metadata_may_speak_of_a_nul_without_holding_one() -> None:
-    assert calls.checked(NewDecision("x", metadata={"a": "\\u0000"}))["metadata"] == {"a": "\\u0000"}
+    assert recording.checked(NewDecision("x", metadata={"a": "\\u0000"}))["metadata"] == {"a": "\\u0000"}
 
 
 def test_decisions_are_named_by_model_id_or_text_and_sent_once() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ranked_ledger import InvalidArgumentError, NewDecision, Recall, Weights, calls
+from ranked_ledger import InvalidArgumentError, NewDecision, Recall, Weights, calls, recording
 from tests.unit import sdk_answers as answers
 
 DEFAULTS: dict[str, Any] = {
@@ -33,17 +33,17 @@ def recall(query: str | None = None, **named: Any) -> calls.Call[Recall]:
 
 
 def test_a_record_sends_only_what_was_set() -> None:
-    call = calls.record("acme", calls.checked(NewDecision("x")), key=None)
+    call = calls.record("acme", recording.checked(NewDecision("x")), key=None)
     assert call.body == {"p_workspace_id": "acme", "p_content": "x"}
     assert not call.repeatable
 
 
 def test_a_record_with_a_key_may_be_repeated() -> None:
-    assert calls.record("acme", calls.checked(NewDecision("x")), key="k").repeatable
+    assert calls.record("acme", recording.checked(NewDecision("x")), key="k").repeatable
 
 
 def test_everything_that_a_record_can_hold_is_sent() -> None:
-    element = calls.checked(
+    element = recording.checked(
         NewDecision(
             "x",
             rationale="r",
@@ -149,18 +149,18 @@ def test_usage_of_a_recall_without_a_trace_is_refused() -> None:
 @pytest.mark.parametrize("value", [3, None, ["x"]])
 def test_an_element_is_a_new_decision_or_a_mapping(value: object) -> None:
     with pytest.raises(InvalidArgumentError):
-        calls.new_decision(value, project=None)
+        recording.new_decision(value, project=None)
 
 
 def test_an_element_of_unknown_names_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="no confidence"):
-        calls.new_decision({"content": "x", "confidence": 1}, project=None)
+        recording.new_decision({"content": "x", "confidence": 1}, project=None)
 
 
 def test_an_element_is_in_the_clients_project_unless_it_says_otherwise() -> None:
-    assert calls.new_decision({"content": "x"}, project="p").project == "p"
-    assert calls.new_decision({"content": "x", "project": None}, project="p").project is None
-    assert calls.new_decision(NewDecision("x", project="q"), project="p").project == "q"
+    assert recording.new_decision({"content": "x"}, project="p").project == "p"
+    assert recording.new_decision({"content": "x", "project": None}, project="p").project is None
+    assert recording.new_decision(NewDecision("x", project="q"), project="p").project == "q"
 
 
 def test_a_key_leaves_room_for_the_number_of_a_batch() -> None:

@@ -25,6 +25,8 @@ CORE = [
     "explanation",
     "models",
     "prompts",
+    "recalls",
+    "recording",
     "retry",
     "session",
     "settings",
