@@ -355,12 +355,13 @@ def test_reset_empties_the_data_and_keeps_keys_and_port(home: Path) -> None:
 def test_a_killed_first_up_leaves_nothing_that_looks_finished(home: Path) -> None:
     started = cli(home, "up")
     data = home / "stacks" / "default" / "data"
-    eventually((data.with_name("data.partial") / "PG_VERSION").exists)
+    eventually(lambda: any(data.parent.glob("data.partial-*/PG_VERSION")))
     started.kill()
     started.communicate(timeout=10)
 
-    assert not data.exists()
-    assert Stack(home=home, durable=False).up()
+    stack = Stack(home=home, durable=False)
+    stack.up()
+    assert stack.status().running
 
 
 @contextmanager
@@ -414,9 +415,9 @@ def test_a_disk_that_filled_up_since_the_last_up_is_one_sentence_too() -> None:
 
 
 @pytest.mark.skipif(not is_root, reason="PostgreSQL runs as another account only for root")
-def test_root_is_told_which_folder_the_server_cannot_enter(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o700)
-    stack = Stack(home=tmp_path / "closed" / "home")
+def test_root_is_told_which_folder_the_server_cannot_enter(home: Path) -> None:
+    (home / "closed").mkdir(mode=0o700)
+    stack = Stack(home=home / "closed" / "home")
     with pytest.raises(
         FolderUnusable, match=r"runs as the account `\w+`, which cannot enter /.*use a folder"
     ):
@@ -439,8 +440,9 @@ def test_a_deep_home_gets_its_sockets_elsewhere(home: Path) -> None:
             == 200
         )
     finally:
+        sockets = stack._layout.sockets
         stack.down()
-        shutil.rmtree(stack._layout.sockets)
+    assert not sockets.exists()
 
 
 def test_only_the_owner_can_read_what_holds_a_key_or_data(shared: Stack) -> None:

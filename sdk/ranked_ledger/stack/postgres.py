@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -141,9 +142,12 @@ class Cluster:
         if (self.data_dir / "PG_VERSION").exists():
             self._check_version()
             return
-        # A killed initdb leaves a directory that looks finished, so only a finished one gets the name.
-        partial = self.data_dir.with_name(f"{self.data_dir.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        # A killed initdb leaves a directory that looks finished, so only a finished one gets the name; and
+        # one that lost its caller may still be writing, so every attempt has a directory of its own.
+        prefix = f"{self.data_dir.name}.partial-"
+        for abandoned in self.data_dir.parent.glob(f"{prefix}*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        partial = self.data_dir.with_name(f"{prefix}{secrets.token_hex(4)}")
         self._prepare_folder(partial)
         try:
             self._initdb(partial)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
-
 from ranked_ledger.stack.accounts import server_account
 from ranked_ledger.stack.errors import StackError
 
-_OWNER_FILE = "owner.json"
+_OWNER_FILE = "owner.lock"
 
 
 @contextlib.contextmanager
@@ -27,33 +25,34 @@ def scratch_home(prefix: str, stop: Callable[[Path], None]) -> Iterator[Path]:
     _clear_abandoned(prefix, stop)
     home = Path(tempfile.mkdtemp(prefix=prefix))
     try:
-        me = psutil.Process()
-        (home / _OWNER_FILE).write_text(json.dumps({"pid": me.pid, "create_time": me.create_time()}))
-        if server_account() is not None:
-            home.chmod(0o711)
-        try:
-            yield home
-        finally:
-            stop(home)
+        with _owned(home):
+            if server_account() is not None:
+                home.chmod(0o711)
+            try:
+                yield home
+            finally:
+                stop(home)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _owned(home: Path) -> Iterator[None]:
+    """The owner holds a lock, which the kernel lets go when it dies: no pid or clock is needed to tell."""
+    with (home / ".owner").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # it appears under its name when it is held already
+        (home / ".owner").rename(home / _OWNER_FILE)
+        yield
+
+
 def _clear_abandoned(prefix: str, stop: Callable[[Path], None]) -> None:
     for home in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        # two callers may come upon the same folder: whatever the other one has removed already is done
+        # Two callers may come upon the same folder, and what is not ours or not finished is left alone.
         with contextlib.suppress(OSError, StackError):
-            if home.lstat().st_uid == os.geteuid() and _owner_is_gone(home):
+            if home.lstat().st_uid != os.geteuid():
+                continue
+            with (home / _OWNER_FILE).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 stop(home)
                 shutil.rmtree(home, ignore_errors=True)
-
-
-def _owner_is_gone(home: Path) -> bool:
-    try:
-        owner = json.loads((home / _OWNER_FILE).read_text())
-        process = psutil.Process(owner["pid"])
-        return process.status() == psutil.STATUS_ZOMBIE or process.create_time() != owner["create_time"]
-    except psutil.NoSuchProcess:
-        return True
-    except (OSError, ValueError, KeyError, psutil.Error):
-        return False  # not ours, or not finished: leave it

@@ -258,6 +258,8 @@ class Stack:
         self._rest.daemon.stop()
         if postmaster_pid(self._layout.data) is not None:
             self._cluster(find_programs()).stop()
+        if self._layout.sockets != self._layout.folder:
+            shutil.rmtree(self._layout.sockets, ignore_errors=True)
 
     def _cluster(self, programs: PostgresPrograms) -> Cluster:
         return Cluster(
