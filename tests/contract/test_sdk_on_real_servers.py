@@ -137,6 +137,22 @@ def test_the_key_of_a_forgotten_decision_is_gone(ledger: Driver) -> None:
     assert caught.value.code == "RL410"
 
 
+def test_a_batch_sent_twice_at_once_is_written_once(
+    stack: StackInfo, workspace: str, count_rows: CountRows
+) -> None:
+    together = threading.Barrier(4)
+    with rl.RankedLedger(stack.url, stack.secret_key, workspace=workspace) as shared:
+
+        def write(_: int) -> list[UUID]:
+            together.wait(30)
+            return [one.memory_id for one in shared.record_many(["a", "b", "c"], idempotency_key="k")]
+
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(write, range(4)))
+    assert all(ids == made[0] for ids in made)
+    assert count_rows("agent_memories") == 3
+
+
 def test_an_answer_that_was_lost_is_answered_again(
     stack: StackInfo, workspace: str, count_rows: CountRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +229,26 @@ def test_every_recall_has_a_trace_of_its_own_unless_told(ledger: Driver, count_r
     ledger.recall("x")
     assert not ledger.recall("x", trace=False).traced
     assert count_rows("agent_memory_recall_traces") == 2
+
+
+def test_one_request_id_at_once_leaves_one_trace(
+    ledger: Driver, count_rows: CountRows, stack: StackInfo
+) -> None:
+    made = ledger.record("invoices")
+    request_id = uuid4()
+    with rl.RankedLedger(stack.url, stack.secret_key, workspace=ledger.client.workspace) as shared:
+        together = threading.Barrier(8)
+
+        def ask(_: int) -> rl.Recall:
+            together.wait(30)
+            return shared.recall("invoices", request_id=request_id)
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(ask, range(8)))
+    assert {answer.request_id for answer in answers} == {request_id}
+    assert all(answer.traced and len(answer) == 1 for answer in answers)
+    assert count_rows("agent_memory_recall_traces") == 1
+    assert ledger.get(made).recall_count == 1
 
 
 def test_a_request_id_of_another_workspace_is_a_conflict(ledger: Driver, workspace: str) -> None:
