@@ -223,7 +223,8 @@ class Stack:
         except psycopg.Error as error:
             if isinstance(error, psycopg.errors.DiskFull) or disk_full_text(cluster.last_log_lines()):
                 raise DiskFull(f"The disk of {self.folder} is full: free some room and try again.") from error
-            raise StartFailed(f"The database could not be prepared: {str(error).strip()}") from error
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise StartFailed(f"The database could not be prepared: {reason}") from error
 
     def _up_rest(self, program: Path, cluster: Cluster, restarted: bool, rising: _Rising) -> None:
         if self._rest.daemon.usable():
