@@ -47,6 +47,9 @@ HEADER = """\
 
 -- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
 select set_config('search_path', 'public, extensions, pg_temp', true);
+
+-- Two pushes at once take turns; the second one finds everything done.
+select pg_advisory_xact_lock(hashtextextended('ranked_ledger: migration', 0));
 """
 
 FOOTER = """

@@ -5,6 +5,9 @@
 -- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
 select set_config('search_path', 'public, extensions, pg_temp', true);
 
+-- Two pushes at once take turns; the second one finds everything done.
+select pg_advisory_xact_lock(hashtextextended('ranked_ledger: migration', 0));
+
 -- open_brain/000_preflight.sql --------------------------------------------------------------------------------------
 
 -- Looks before anything is written. Every stop is RL501: what was found, and what to do. Both are in the message, because

@@ -84,6 +84,19 @@ def test_writers_that_go_on_during_a_push_lose_nothing(open_brain_host, ledger_h
     assert host.rows(SHARED_STEPS) == []
 
 
+@pytest.mark.parametrize("kind", ["empty_project", "open_brain_host", "published_proposal_host"])
+def test_two_pushes_at_once_both_succeed(kind, request):
+    database = request.getfixturevalue(kind)()
+    pushes = [
+        run_in_thread(lambda: deploy.apply(database, "open_brain", "decision_ledger")) for _ in range(2)
+    ]
+    for thread, _ in pushes:
+        thread.join()
+
+    assert [failed for _, failed in pushes if failed] == []
+    assert database.value(WITHOUT_A_ROW) == 0
+
+
 VERBS = (
     "select record_decision('w', 'some text', p_task_id => 't', p_depends_on => array[{id}]::uuid[])",
     "select pin_decision('w', {id})",
