@@ -24,6 +24,9 @@ def test_a_link_is_made_once_and_a_repeat_changes_nothing(ledger: Ledger) -> Non
     assert ledger("link_decisions", **{"from": a, "to": b}) == edge | {"created": False}
     assert ledger.database.value("select metadata from agent_decision_edges") == {"why": "x"}
     assert link(ledger, a, b, "informs")["created"] is True
+    events = "select memory_id::text, payload from agent_memory_audit_events where event_type = 'memory_edited' order by created_at"
+    made = {"kind": "decision_linked", "to_memory_id": b}
+    assert ledger.database.rows(events) == [(a, made | {"relation": r}) for r in ("depends_on", "informs")]
 
 
 def test_an_edge_is_taken_back_and_leaves_no_mark(ledger: Ledger) -> None:

@@ -83,6 +83,9 @@ returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
+  if p_memory_ids = '{}' then
+    return;
+  end if;
   perform 1 from public.agent_memories m
   where m.id = any (p_memory_ids) and m.workspace_id = p_workspace_id
   order by m.id for key share;

@@ -1,7 +1,7 @@
 -- What the ledger can prove about itself, one row a check. Work is bounded: a check looks at so many rows at most and says
 -- so where there are more. A detail says what was found and, where it is not well, what to do.
 
-create or replace function ranked_ledger.check_enrolment(p_workspace_id text)
+create or replace function ranked_ledger.check_enrolment(p_workspace_id text, p_most int)
 returns table (name text, ok boolean, detail text) language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
@@ -10,6 +10,7 @@ declare
   v_failures    bigint;
   v_provisional bigint;
   v_strays      bigint;
+  v_checked     bigint;
 begin
   select count(*) into v_missing from (
     select from public.agent_memories m
@@ -22,12 +23,12 @@ begin
   select count(*) into v_provisional from (
     select from ranked_ledger.pending_steps p left join public.agent_decision_ledger l on l.memory_id = p.memory_id
     where (p_workspace_id is null or l.workspace_id = p_workspace_id) limit 10000) as x;
-  select count(*) into v_strays from (
-    select from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
-    where (p_workspace_id is null or m.workspace_id = p_workspace_id)
-      and (l.stream_id <> ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id)
-           or l.flow_id is distinct from m.flow_id or (l.set_aside_at is null) <> (m.memory_type = 'decision'))
-    limit 10000) as x;
+  select count(*), count(*) filter (where x.is_stray) into v_checked, v_strays from (
+    select (l.workspace_id, l.project_id, l.task_id, l.flow_id)
+             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id)
+           or (l.set_aside_at is null) <> (m.memory_type = 'decision') as is_stray
+    from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
+    where (p_workspace_id is null or m.workspace_id = p_workspace_id) limit p_most) as x;
   return query values
     ('every_decision_is_enrolled', v_missing = 0, case when v_missing = 0 then 'Every decision has its ledger row.'
       else format('%s decisions have no ledger row. Call enroll_missing_decisions.', v_missing) end),
@@ -38,12 +39,14 @@ begin
       else format('%s steps are provisional: their transaction ran under an old snapshot. The next write to the stream '
                   'or enroll_missing_decisions settles them.', v_provisional) end),
     ('ledger_agrees_with_memories', v_strays = 0,
-      case when v_strays = 0 then 'Scope, flow and type of every ledger row are those of its memory.'
-      else format('%s ledger rows disagree with their memory. Call enroll_missing_decisions.', v_strays) end);
+      case when v_strays = 0 then format('Scope, flow and type of %s ledger rows are those of their memories%s.', v_checked,
+                                         case when v_checked = p_most then '; there may be more rows' else '' end)
+      else format('%s of %s ledger rows disagree with their memory. Call enroll_missing_decisions.', v_strays, v_checked) end);
 end
 $$;
 
-comment on function ranked_ledger.check_enrolment(text) is 'Checks of rows: all enrolled, none failed, none provisional, none astray.';
+comment on function ranked_ledger.check_enrolment(text, int) is
+  'Checks of rows: all enrolled, none failed, none provisional, none astray (p_most ledger rows are compared).';
 
 create or replace function ranked_ledger.check_streams(p_workspace_id text, p_most int)
 returns table (name text, ok boolean, detail text) language plpgsql stable

@@ -75,7 +75,7 @@ begin
         from (select row_number() over () as position, a.* from (
                 select * from ranked_ledger.check_install()
                 union all select * from ranked_ledger.check_access()
-                union all select * from ranked_ledger.check_enrolment(p_workspace_id)
+                union all select * from ranked_ledger.check_enrolment(p_workspace_id, 500000)
                 union all select * from ranked_ledger.check_streams(p_workspace_id, 10000)) as a) as c));
 end
 $$;

@@ -121,8 +121,9 @@ begin
       embedding_model = case when p_embedded then p_decision ->> 'embedding_model' end
   where l.memory_id = p_memory_id
     and p_decision ?| array['rationale', 'alternatives', 'importance', 'pinned', 'step_index', 'embedding_model'];
-  update ranked_ledger.pending_steps p set step_is_given = true
-  where p.memory_id = p_memory_id and p_decision ? 'step_index';
+  if p_decision ? 'step_index' then
+    update ranked_ledger.pending_steps p set step_is_given = true where p.memory_id = p_memory_id;
+  end if;
 end
 $$;
 

@@ -58,6 +58,7 @@ begin
       join public.agent_memories m on m.id = l.memory_id and m.memory_type = 'decision' and m.workspace_id = $1
       where l.workspace_id = $1 and l.set_aside_at is null
         and ($2 is null or l.project_id = $2) and ($3 is null or l.task_id = $3)
+        and ($2 is null or $3 is null or l.stream_id = ranked_ledger.stream_id($1, $2, $3)) -- a stream has an index
         and ($4 is null or m.lifecycle_status = any ($4)) and ($5 is null or l.pinned = $5)
         and ($6 is null or (l.step_index %2$s= $6 and (l.step_index %2$s $6 or l.memory_id > $7)))
       order by l.step_index %1$s, l.memory_id limit $8) as f

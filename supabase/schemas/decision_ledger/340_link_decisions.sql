@@ -47,6 +47,10 @@ begin
     on conflict do nothing;
     v_created := found;
   end if;
+  if v_created then
+    perform ranked_ledger.note_edit(p_workspace_id, p_from, jsonb_build_object(
+      'kind', 'decision_linked', 'to_memory_id', p_to, 'relation', p_relation));
+  end if;
   return jsonb_build_object(
     'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'created', v_created);
 end
@@ -68,6 +72,10 @@ begin
   delete from public.agent_decision_edges e
   where e.from_memory_id = p_from and e.to_memory_id = p_to and e.relation = p_relation;
   v_removed := found;
+  if v_removed then
+    perform ranked_ledger.note_edit(p_workspace_id, p_from, jsonb_build_object(
+      'kind', 'decision_unlinked', 'to_memory_id', p_to, 'relation', p_relation));
+  end if;
   return jsonb_build_object(
     'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'removed', v_removed);
 end
