@@ -71,9 +71,9 @@ def test_a_project_with_migrations_of_its_own_gets_ours_after_them(open_brain_ho
     ]
 
 
-def test_a_push_from_this_repository_works_as_it_stands(empty_project):
+def test_a_push_from_this_repository_works_as_it_stands(empty_project, tmp_path):
     database = empty_project()
-    done = deploy.push(database, deploy.REPOSITORY)
+    done = deploy.push(database, deploy.REPOSITORY, home=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert database.value("select to_regclass('public.agent_decision_ledger') is not null")

@@ -89,9 +89,9 @@ def project_folder(folder: Path, *files: Path) -> Path:
     return folder
 
 
-def cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def cli(folder: Path, *arguments: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The real Supabase CLI in a project folder, with a home of its own and only the database to talk to."""
-    home = folder / "home"
+    home = home or folder / "home"
     home.mkdir(exist_ok=True)
     return subprocess.run(
         [CLI, *arguments],
@@ -115,9 +115,9 @@ def cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def push(database: Database, folder: Path) -> subprocess.CompletedProcess[str]:
+def push(database: Database, folder: Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
     """`supabase db push` to the database, as the owner."""
-    return cli(folder, "db", "push", "--db-url", database.dsn(), "--yes", "--agent", "no")
+    return cli(folder, "db", "push", "--db-url", database.dsn(), "--yes", "--agent", "no", home=home)
 
 
 def dump(database: Database, file: Path) -> Path:
