@@ -5,6 +5,9 @@
 -- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
 select set_config('search_path', 'public, extensions, pg_temp', true);
 
+-- Two pushes at once take turns; the second one finds everything done.
+select pg_advisory_xact_lock(hashtextextended('ranked_ledger: migration', 0));
+
 -- decision_ledger/000_preflight.sql ---------------------------------------------------------------------------------
 
 -- Looks before anything is written. Every stop is RL501: what was found, and what to do. Both are in the message, because
@@ -139,6 +142,70 @@ begin
   end if;
 end
 $owner$;
+
+-- The published proposal's function answers fewer columns than ours, so it has to be dropped, and PostgreSQL refuses that
+-- while a view stands on it. (Callers by name are no such thing: they go on as they are.)
+do $published_proposal$
+declare
+  v_dependents text;
+  v_found text := 'The function match_decision_ledger of the published proposal is replaced by this migration, and these '
+    'stand on it: %s.';
+  v_advice text := 'Drop them, push, and create them again: their SQL needs no change.';
+begin
+  if to_regnamespace('ranked_ledger') is not null then
+    return;
+  end if;
+  select string_agg(distinct coalesce(r.ev_class::regclass::text, pg_describe_object(d.classid, d.objid, 0)), ', ')
+  into v_dependents
+  from pg_catalog.pg_depend d
+  join pg_catalog.pg_proc p on p.oid = d.refobjid and d.refclassid = 'pg_catalog.pg_proc'::regclass
+  left join pg_catalog.pg_rewrite r on r.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
+  where p.pronamespace = 'public'::regnamespace and p.proname = 'match_decision_ledger' and d.deptype = 'n';
+  if v_dependents is not null then
+    raise exception using errcode = 'RL501',
+      message = format(v_found, v_dependents) || ' ' || v_advice, hint = v_advice;
+  end if;
+end
+$published_proposal$;
+
+-- All locks that this migration needs on tables that people use are taken here, all of them or none. Taken one by one
+-- where they are needed, a re-run beside readers and writers ends in a deadlock (it did, six times of six). Each attempt
+-- waits for less than a deadlock takes to be found, since everybody else queues up behind a lock that is waited for.
+do $lock$
+declare
+  v_ours text;
+  v_mode text := 'share row exclusive';
+  v_deadline timestamptz := clock_timestamp() + interval '5 seconds';
+  v_found text := 'Transactions kept public.agent_memories or the ledger busy for five seconds. Nothing was changed.';
+  v_advice text := 'Push again when they are over: pg_stat_activity shows them.';
+begin
+  select string_agg(c.oid::regclass::text, ', ' order by c.oid) into v_ours
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and (n.nspname = 'ranked_ledger'
+    or (n.nspname = 'public' and c.relname in ('agent_decision_ledger', 'agent_decision_edges')));
+  if exists (select from pg_catalog.pg_trigger where tgrelid = 'public.agent_memories'::regclass
+             and tgname like 'trg\_agent\_decision\_ledger\_%') then
+    v_mode := 'access exclusive'; -- a trigger that is there already is replaced
+  end if;
+
+  loop
+    begin
+      perform set_config('lock_timeout', '200ms', true);
+      execute format('lock table public.agent_memories in %s mode', v_mode);
+      if v_ours is not null then
+        execute format('lock table %s in access exclusive mode', v_ours);
+      end if;
+      exit;
+    exception when lock_not_available or deadlock_detected then
+      if clock_timestamp() > v_deadline then
+        raise exception using errcode = '55P03', message = v_found || ' ' || v_advice, hint = v_advice;
+      end if;
+      perform pg_sleep(0.02 + 0.1 * random());
+    end;
+  end loop;
+  perform set_config('lock_timeout', '5s', true);
+end
+$lock$;
 
 -- ranking/010_schema.sql --------------------------------------------------------------------------------------------
 
@@ -398,31 +465,37 @@ comment on table ranked_ledger.streams is
 -- decision_ledger/060_pending_steps.sql -----------------------------------------------------------------------------
 
 -- The mark "not settled yet". A narrow table beside the ledger instead of a column in it: where nobody else wrote to the
--- stream the provisional step is the final one, and then the wide ledger row is written once.
+-- stream the provisional step is the final one, and then the wide ledger row is written once. A settlement finds its own
+-- marks by transaction and only those left over by stream: rows that others settled stay as dead entries for as long as any
+-- transaction of the server is open, and an index by stream would walk all of them.
 create table if not exists ranked_ledger.pending_steps (
   id            bigint primary key generated always as identity,
   stream_id     uuid not null,
   memory_id     uuid,
   step_is_given boolean not null default false,
+  is_left_over  boolean not null default current_setting('transaction_isolation') = 'serializable',
   txid          xid8 not null default pg_current_xact_id(),
   created_at    timestamptz not null default now()
 );
 
 alter table ranked_ledger.pending_steps enable row level security;
 
-create index if not exists pending_steps_stream_idx on ranked_ledger.pending_steps (stream_id);
+create index if not exists pending_steps_left_over_idx on ranked_ledger.pending_steps (stream_id) where is_left_over;
 create index if not exists pending_steps_memory_idx on ranked_ledger.pending_steps (memory_id);
 create index if not exists pending_steps_txid_idx on ranked_ledger.pending_steps (txid);
 
 comment on table ranked_ledger.pending_steps is
-  'Rows whose step is provisional, in the order of their writes, until the settlement at commit (or, after a transaction under an old snapshot, the next settlement of the stream). Without a memory: the stream lost a row, its newest step is to be found again.';
+  'Rows whose step is provisional, in the order of their writes, until the settlement at commit. Without a memory: the stream lost a row, its newest step is to be found again.';
+comment on column ranked_ledger.pending_steps.is_left_over is
+  'Its own transaction could not settle it (an old snapshot, a lock that was not to be had): the next settlement of the stream does.';
 
 -- decision_ledger/070_enrolment_failures.sql ------------------------------------------------------------------------
 
 create table if not exists ranked_ledger.enrolment_failures (
   id           bigint primary key generated always as identity,
-  memory_id    uuid,
+  memory_id    uuid unique,
   workspace_id text,
+  stream_id    uuid,
   operation    text not null,
   reason       text not null,
   failed_with  text not null,
@@ -431,10 +504,12 @@ create table if not exists ranked_ledger.enrolment_failures (
 
 alter table ranked_ledger.enrolment_failures enable row level security;
 
-create index if not exists enrolment_failures_memory_idx on ranked_ledger.enrolment_failures (memory_id);
+-- what only the moment refused (a snapshot, a deadlock, a lock): the next settlement of the stream tries it again
+create index if not exists enrolment_failures_transient_idx on ranked_ledger.enrolment_failures (stream_id)
+  where failed_with in ('40001', '40P01', '55P03');
 
 comment on table ranked_ledger.enrolment_failures is
-  'What our triggers could not do while the host''s write went through: the reason and the SQLSTATE. enroll_missing_decisions mends and clears them.';
+  'What our triggers could not do while the host''s write went through: the last reason and SQLSTATE of a memory. The next settlement of the stream mends what only the moment refused, enroll_missing_decisions the rest.';
 
 -- decision_ledger/080_idempotency_keys.sql --------------------------------------------------------------------------
 
@@ -475,8 +550,10 @@ create index if not exists lifecycle_transitions_memory_idx on ranked_ledger.lif
 comment on table ranked_ledger.lifecycle_transitions is
   'Each change of a decision''s lifecycle: from, to, the newest step of its stream then, the time. Derived; agent_memories.lifecycle_status is in force.';
 
+-- No foreign key: two of the host's transactions that delete both ends of an edge would meet in a deadlock, the one with the
+-- lock on the dependent's row, the other with that on the edge.
 create table if not exists ranked_ledger.lost_grounds (
-  memory_id      uuid not null references public.agent_memories (id) on delete cascade,
+  memory_id      uuid not null,
   lost_memory_id uuid not null,
   relation       text not null,
   lost_at        timestamptz not null default now(),
@@ -504,14 +581,15 @@ comment on table ranked_ledger.forgotten_decisions is
 -- decision_ledger/100_decision_lexemes.sql --------------------------------------------------------------------------
 
 -- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
--- found by the first half of its words is better than a write that fails.
+-- found by the first half of its words is better than a write that fails. Nor is more than a million characters read: 20 MB
+-- cost the host's write seven seconds, and the API's statements end after eight.
 create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
 returns tsvector language plpgsql immutable parallel safe
 set search_path = public, extensions, pg_temp
 set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
 as $$
 declare
-  v_text text := coalesce(p_content, '') || ' ' || coalesce(p_rationale, '');
+  v_text text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
 begin
   -- below this size no text can reach the limit, so the common case pays for no subtransaction
   if octet_length(v_text) <= 100000 then
@@ -528,7 +606,7 @@ end
 $$;
 
 comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
-  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits.';
+  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
 
 -- Rows that reach the ledger without their lexemes, and rationales that change.
 create or replace function ranked_ledger.fill_search_lexemes()
@@ -561,7 +639,7 @@ create or replace trigger agent_decision_ledger_fill_lexemes_update
 -- The life of a step. At insert a row gets a provisional step, the newest that its transaction sees + 1, and a row in
 -- pending_steps; nothing is locked, so a host transaction that stays open blocks nobody. At commit a deferred trigger
 -- settles every stream that the transaction wrote to, once and in sorted order (in the order of events 21 of 40 transactions
--- met a deadlock): it locks the stream, numbers its pending rows behind the newest settled step, and lifts the mark.
+-- met a deadlock): it locks the streams, numbers their pending rows behind the newest settled step, and lifts the marks.
 
 create or replace function ranked_ledger.newest_settled_step(p_stream_id uuid)
 returns int language sql stable
@@ -577,85 +655,132 @@ $$;
 comment on function ranked_ledger.newest_settled_step(uuid) is
   'What streams.newest_step has to equal, from the rows themselves.';
 
-create or replace function ranked_ledger.settle_stream(p_stream_id uuid)
-returns int language plpgsql
+create or replace function ranked_ledger.lock_streams(p_stream_ids uuid[])
+returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
-declare
-  v_newest  int;
-  v_settled int;
 begin
-  -- lock: `for no key update`, since `for update` collides with foreign-key checks
   insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
-  select l.stream_id, l.workspace_id, l.project_id, l.task_id, ranked_ledger.newest_settled_step(p_stream_id)
-  from public.agent_decision_ledger l where l.stream_id = p_stream_id limit 1
+  select l.stream_id, l.workspace_id, l.project_id, l.task_id, ranked_ledger.newest_settled_step(l.stream_id)
+  from unnest(p_stream_ids) as u (stream_id)
+  cross join lateral (select l.* from public.agent_decision_ledger l where l.stream_id = u.stream_id limit 1) as l
+  where not exists (select from ranked_ledger.streams s where s.stream_id = u.stream_id)
+  order by l.stream_id
   on conflict (stream_id) do nothing;
 
-  select s.newest_step into v_newest from ranked_ledger.streams s where s.stream_id = p_stream_id for no key update;
+  -- `for no key update`, since `for update` collides with foreign-key checks
+  perform from ranked_ledger.streams s where s.stream_id = any (p_stream_ids) order by s.stream_id for no key update;
+end
+$$;
 
-  if exists (select from ranked_ledger.pending_steps p where p.stream_id = p_stream_id and p.memory_id is null) then
-    v_newest := ranked_ledger.newest_settled_step(p_stream_id);
-  end if;
+comment on function ranked_ledger.lock_streams(uuid[]) is 'Locks streams until the end of the transaction, in sorted order.';
+
+-- Marks that other transactions left, and that we may settle now. Nothing is waited for: a transaction that moves, edits or
+-- deletes such a row may stay open, and the writers of the stream go past it.
+create or replace function ranked_ledger.take_left_over(p_stream_ids uuid[])
+returns bigint[] language sql volatile
+set search_path = public, extensions, pg_temp
+as $$
+  with marks as materialized (
+    select p.id, p.memory_id from ranked_ledger.pending_steps p
+    where p.is_left_over and p.stream_id = any (p_stream_ids) and p.txid <> pg_current_xact_id()
+    order by p.id for update skip locked),
+  held as materialized (
+    select l.memory_id from public.agent_decision_ledger l
+    where l.memory_id in (select m.memory_id from marks m) for no key update skip locked)
+  select coalesce(array_agg(m.id), '{}') from marks m
+  where m.memory_id in (select h.memory_id from held h)
+     or not exists (select from public.agent_decision_ledger l where l.memory_id = m.memory_id)
+$$;
+
+comment on function ranked_ledger.take_left_over(uuid[]) is
+  'Locks the marks of earlier transactions on these streams, and their ledger rows; those that somebody holds are left.';
+
+-- pending_steps is empty most of the time, and its statistics mislead the planner: every row is looked up by an index
+-- (`offset 0`), and nothing is joined with the marks themselves, which took 27 seconds for 10,000 rows where one was expected.
+create or replace function ranked_ledger.settle_streams(p_stream_ids uuid[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_own     xid8 := pg_current_xact_id();
+  v_left    bigint[];
+  v_settled int;
+begin
+  perform ranked_ledger.lock_streams(p_stream_ids);
+  perform ranked_ledger.mend_transient_failures(p_stream_ids);
+  v_left := ranked_ledger.take_left_over(p_stream_ids);
+
+  -- streams that lost a row
+  update ranked_ledger.streams s set newest_step = f.newest
+  from (select u.stream_id, ranked_ledger.newest_settled_step(u.stream_id) as newest
+        from (select distinct p.stream_id from ranked_ledger.pending_steps p
+              where p.memory_id is null and (p.txid = v_own or p.id = any (v_left)) and p.stream_id = any (p_stream_ids)) as u
+        offset 0) as f
+  where s.stream_id = f.stream_id and s.newest_step <> f.newest;
 
   -- number: in the order of the writes, each assigned step is one more than the greatest before it, given ones included
-  with pending as (
-    select p.id, p.memory_id, p.step_is_given, l.step_index,
-           count(*) filter (where not p.step_is_given) over (order by p.id) as assigned
-    from ranked_ledger.pending_steps p
-    join public.agent_decision_ledger l on l.memory_id = p.memory_id and l.stream_id = p.stream_id
-    where p.stream_id = p_stream_id),
-  placed as (
-    select p.memory_id, p.step_is_given, p.step_index,
-           least(ranked_ledger.max_step(), p.assigned + greatest(v_newest, max(
-             case when p.step_is_given and p.step_index <= ranked_ledger.max_step()
-                  then p.step_index - p.assigned end) over (order by p.id))) as final_step
-    from pending p),
+  with mark as (
+    select p.id, p.stream_id, p.memory_id, p.step_is_given from ranked_ledger.pending_steps p
+    where p.txid = v_own and p.stream_id = any (p_stream_ids)
+    union all
+    select p.id, p.stream_id, p.memory_id, p.step_is_given from ranked_ledger.pending_steps p where p.id = any (v_left)),
+  counted as (
+    select m.stream_id, m.memory_id, m.id, m.step_is_given, l.step_index,
+           (select s.newest_step from ranked_ledger.streams s where s.stream_id = m.stream_id) as newest,
+           count(*) filter (where not m.step_is_given) over (partition by m.stream_id order by m.id) as assigned
+    from mark m
+    cross join lateral (
+      select d.stream_id, d.step_index from public.agent_decision_ledger d where d.memory_id = m.memory_id offset 0) as l
+    where l.stream_id = m.stream_id),
+  placed as materialized (
+    select c.stream_id, c.memory_id, c.step_is_given, c.step_index,
+           least(ranked_ledger.max_step(), c.assigned + greatest(c.newest, max(
+             case when c.step_is_given and c.step_index <= ranked_ledger.max_step()
+                  then c.step_index - c.assigned end) over (partition by c.stream_id order by c.id))) as final_step
+    from counted c),
   moved as (
     update public.agent_decision_ledger l set step_index = p.final_step
     from placed p
-    where l.memory_id = p.memory_id and not p.step_is_given and l.step_index <> p.final_step)
-  select count(*), greatest(v_newest, max(
-           case when p.step_is_given then case when p.step_index <= ranked_ledger.max_step() then p.step_index end
-                else p.final_step end))
-  into v_settled, v_newest
-  from placed p;
+    where l.memory_id = p.memory_id and not p.step_is_given and p.step_index <> p.final_step),
+  reached as (
+    update ranked_ledger.streams s set newest_step = r.newest
+    from (select p.stream_id, max(case when not p.step_is_given then p.final_step
+                                       when p.step_index <= ranked_ledger.max_step() then p.step_index end) as newest
+          from placed p group by p.stream_id) as r
+    where s.stream_id = r.stream_id and s.newest_step < r.newest)
+  select count(*) into v_settled from placed;
 
-  delete from ranked_ledger.pending_steps p where p.stream_id = p_stream_id;
-  update ranked_ledger.streams s set newest_step = v_newest
-  where s.stream_id = p_stream_id and s.newest_step <> v_newest;
+  delete from ranked_ledger.pending_steps p where p.txid = v_own and p.stream_id = any (p_stream_ids);
+  delete from ranked_ledger.pending_steps p where p.id = any (v_left);
   return v_settled;
 end
 $$;
 
-comment on function ranked_ledger.settle_stream(uuid) is
-  'Settles the pending rows of a stream that this transaction sees, under the stream''s lock. Returns how many.';
+comment on function ranked_ledger.settle_streams(uuid[]) is
+  'Settles the pending rows of streams, those of this transaction and those left over, under the streams'' locks. Returns how many.';
 
+-- lock_timeout: a transaction that settled early may hold a stream for as long as it likes, and a host's commit neither waits
+-- for it without end nor becomes the victim of a deadlock; the rows stay marked.
 create or replace function ranked_ledger.settle_steps()
 returns trigger language plpgsql security definer -- runs at the commit of writers with no right on our tables
 set search_path = public, extensions, pg_temp
+set lock_timeout = '2s'
 as $$
-declare
-  v_stream_id uuid;
 begin
-  -- one deferred event a row, one settlement a transaction
-  if current_setting('ranked_ledger.unsettled', true) is distinct from '1' then
+  -- one deferred event a row, one settlement a transaction; a serializable one would conflict with every other writer
+  if current_setting('ranked_ledger.unsettled', true) is distinct from '1'
+     or current_setting('transaction_isolation') = 'serializable' then
     return null;
   end if;
   perform set_config('ranked_ledger.unsettled', '', true);
-  -- a serializable writer would conflict with every other writer of its streams
-  if current_setting('transaction_isolation') = 'serializable' then
-    return null;
-  end if;
   begin
-    for v_stream_id in
-      select distinct p.stream_id from ranked_ledger.pending_steps p
-      where p.txid = pg_current_xact_id() order by p.stream_id
-    loop
-      perform ranked_ledger.settle_stream(v_stream_id);
-    end loop;
+    perform ranked_ledger.settle_streams(array(
+      select distinct p.stream_id from ranked_ledger.pending_steps p where p.txid = pg_current_xact_id()));
   exception when others then
-    -- a snapshot older than another writer's settlement (40001), a deadlock: the rows stay marked for the next settlement
-    null;
+    -- a snapshot older than another writer's settlement (40001), a deadlock, a lock that was not to be had
+    update ranked_ledger.pending_steps p set is_left_over = true where p.txid = pg_current_xact_id();
   end;
   return null;
 end
@@ -671,17 +796,31 @@ create constraint trigger settle_steps_at_commit
   deferrable initially deferred
   for each row execute function ranked_ledger.settle_steps();
 
+-- decision_ledger/115_lost_rows.sql ---------------------------------------------------------------------------------
+
+-- Ledger rows that go: their streams find their newest step again, and what is kept about them goes too.
+
 create or replace function ranked_ledger.note_lost_rows()
 returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  perform set_config('ranked_ledger.unsettled', '1', true);
-  insert into ranked_ledger.pending_steps (stream_id)
-  select distinct d.stream_id from deleted_rows d order by d.stream_id;
-  return null;
-exception when others then
-  raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
+  -- a cascade is one statement a row: the block, a subtransaction, is entered once a stream
+  if exists (
+    select from deleted_rows d
+    where not exists (select from ranked_ledger.pending_steps p
+                      where p.txid = pg_current_xact_id() and p.stream_id = d.stream_id and p.memory_id is null)
+       or exists (select from ranked_ledger.lost_grounds g where g.memory_id = d.memory_id))
+  then
+    begin
+      perform set_config('ranked_ledger.unsettled', '1', true);
+      insert into ranked_ledger.pending_steps (stream_id)
+      select distinct d.stream_id from deleted_rows d order by d.stream_id;
+      delete from ranked_ledger.lost_grounds g using deleted_rows d where g.memory_id = d.memory_id;
+    exception when others then
+      raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
+    end;
+  end if;
   return null;
 end
 $$;
@@ -692,6 +831,25 @@ create or replace trigger agent_decision_ledger_note_lost_rows
   after delete on public.agent_decision_ledger
   referencing old table as deleted_rows
   for each statement execute function ranked_ledger.note_lost_rows();
+
+create or replace function ranked_ledger.note_truncation()
+returns trigger language plpgsql security definer -- fired by a truncate of the host's table, cascade
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from ranked_ledger.pending_steps p where p.memory_id is not null;
+  update ranked_ledger.streams s set newest_step = -1 where s.newest_step <> -1;
+  delete from ranked_ledger.lost_grounds g
+  where not exists (select from public.agent_memories m where m.id = g.memory_id);
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.note_truncation() is 'An emptied ledger has no steps: its streams begin again.';
+
+create or replace trigger agent_decision_ledger_note_truncation
+  after truncate on public.agent_decision_ledger
+  for each statement execute function ranked_ledger.note_truncation();
 
 -- decision_ledger/120_enroll_memories.sql ---------------------------------------------------------------------------
 
@@ -704,7 +862,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_own        jsonb := p_metadata -> 'agent_memory';
-  v_step       jsonb := coalesce(v_own -> 'step_index', p_metadata -> 'step_index');
+  v_step       jsonb := coalesce(nullif(v_own -> 'step_index', 'null'), p_metadata -> 'step_index', v_own -> 'step_index');
   v_importance jsonb := coalesce(v_own -> 'importance', p_metadata -> 'importance');
   v_others     jsonb := coalesce(v_own -> 'alternatives', p_metadata -> 'alternatives');
   v_number     numeric;
@@ -763,12 +921,17 @@ as $$
 declare
   v_enrolled int;
 begin
-  with facts as materialized (
-    select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.content, m.ordinality, f.*,
-           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id
+  perform set_config('ranked_ledger.unsettled', '1', true); -- before the marks: the trigger on them may be immediate
+  with config as materialized (
+    select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
+    from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
+  facts as materialized (
+    select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.memory_type, m.ordinality, f.*,
+           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
+           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale) as search_lexemes
     from unnest(p_memories) with ordinality as m
-    cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence) as f
-    where m.memory_type = 'decision'),
+    join config c on c.workspace_id = m.workspace_id
+    cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence::numeric) as f),
   bases as materialized (
     select s.stream_id, ranked_ledger.next_provisional_step(s.stream_id) - 1 as newest
     from (select distinct f.stream_id from facts f) as s),
@@ -783,10 +946,10 @@ begin
   enrolled as (
     insert into public.agent_decision_ledger as l (
       memory_id, workspace_id, project_id, task_id, flow_id, step_index, rationale, importance, alternatives, metadata,
-      search_lexemes)
+      search_lexemes, set_aside_at)
     select p.id, p.workspace_id, p.project_id, p.task_id, p.flow_id, coalesce(p.step_index, p.provisional_step),
-           p.rationale, p.importance, p.alternatives, coalesce(p.step_note, '{}'),
-           ranked_ledger.decision_lexemes(ranked_ledger.text_config(p.workspace_id), p.content, p.rationale)
+           p.rationale, p.importance, p.alternatives, coalesce(p.step_note, '{}'), p.search_lexemes,
+           case when p.memory_type <> 'decision' then now() end -- retyped before it was enrolled
     from placed p order by p.ordinality
     on conflict (memory_id) do nothing
     returning l.memory_id),
@@ -795,75 +958,99 @@ begin
     select p.stream_id, p.id, p.step_index is not null
     from placed p join enrolled e on e.memory_id = p.id order by p.ordinality)
   select count(*) into v_enrolled from enrolled;
-
-  if v_enrolled > 0 then
-    perform set_config('ranked_ledger.unsettled', '1', true);
-  end if;
   return v_enrolled;
 end
 $$;
 
 comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
-  'Writes the ledger rows of memories of type decision that have none, in the order given, with provisional steps. Returns how many.';
+  'Writes the ledger rows of memories that have none, in the order given, with provisional steps. Returns how many.';
 
-create or replace function ranked_ledger.note_failure(
-  p_memory_id uuid, p_workspace_id text, p_operation text, p_reason text, p_sqlstate text)
+create or replace function ranked_ledger.note_failures(
+  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  insert into ranked_ledger.enrolment_failures (memory_id, workspace_id, operation, reason, failed_with)
-  values (p_memory_id, p_workspace_id, p_operation, left(p_reason, 1000), p_sqlstate);
+  insert into ranked_ledger.enrolment_failures as f (memory_id, workspace_id, stream_id, operation, reason, failed_with)
+  select m.id, m.workspace_id, ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id), p_operation,
+         left(p_reason, 1000), p_sqlstate
+  from unnest(p_memories) as m
+  on conflict (memory_id) do update
+  set workspace_id = excluded.workspace_id, stream_id = excluded.stream_id, operation = excluded.operation,
+      reason = excluded.reason, failed_with = excluded.failed_with, failed_at = excluded.failed_at;
 exception when others then
-  raise warning 'Ranked Ledger: % of memory % failed and could not be noted: %', p_operation, p_memory_id, p_reason;
+  raise warning 'Ranked Ledger: % of % memories failed (%) and could not be noted: %', p_operation,
+    cardinality(p_memories), p_reason, sqlerrm;
 end
 $$;
 
-comment on function ranked_ledger.note_failure(uuid, text, text, text, text) is
-  'Keeps what a trigger could not do. Never raises: the host''s write goes first.';
+comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text) is
+  'Keeps what a trigger could not do, once a memory. Never raises: the host''s write goes first.';
 
-create or replace function ranked_ledger.enroll_or_note(p_memories public.agent_memories[])
+-- What both triggers share: p_operation is enrol or follow.
+create or replace function ranked_ledger.attend_or_note(p_memories public.agent_memories[], p_operation text)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_memory   public.agent_memories;
-  v_enrolled int := 0;
+  v_attended int := 0;
 begin
+  -- Nothing but notes under SERIALIZABLE. The foreign-key check of a ledger row reads agent_memories, as the follower reads
+  -- the ledger, and each reader conflicts with each writer of the same pages: one of two of the host's inserts was refused.
+  if current_setting('transaction_isolation') = 'serializable' then
+    perform ranked_ledger.note_failures(p_memories, p_operation, 'written under SERIALIZABLE', '40001');
+    return 0;
+  end if;
   begin
-    return ranked_ledger.enroll_memories(p_memories);
+    return case p_operation when 'enrol' then ranked_ledger.enroll_memories(p_memories)
+                            else ranked_ledger.follow_memories(p_memories) end;
   exception when others then
     null; -- one bad row must not cost the others their place: now one by one
   end;
   foreach v_memory in array p_memories loop
     begin
-      v_enrolled := v_enrolled + ranked_ledger.enroll_memories(array[v_memory]);
+      v_attended := v_attended + case p_operation when 'enrol' then ranked_ledger.enroll_memories(array[v_memory])
+                                                  else ranked_ledger.follow_memories(array[v_memory]) end;
     exception when others then
-      perform ranked_ledger.note_failure(v_memory.id, v_memory.workspace_id, 'enrol', sqlerrm, sqlstate);
+      perform ranked_ledger.note_failures(array[v_memory], p_operation, sqlerrm, sqlstate);
     end;
   end loop;
-  return v_enrolled;
+  return v_attended;
 end
 $$;
 
-comment on function ranked_ledger.enroll_or_note(public.agent_memories[]) is
-  'enroll_memories; what cannot be enrolled is kept in enrolment_failures.';
+comment on function ranked_ledger.attend_or_note(public.agent_memories[], text) is
+  'Enrols or follows memories; what cannot be done is kept in enrolment_failures.';
+
+create or replace function ranked_ledger.is_full(p_memories public.agent_memories[], p_bytes bigint)
+returns boolean language sql immutable parallel safe
+return cardinality(p_memories) >= 500 or p_bytes >= 8388608;
+
+comment on function ranked_ledger.is_full(public.agent_memories[], bigint) is
+  'Whether a chunk of memories is to be worked off: 500 rows, or 8 MB of text. Bounds what a COPY of long texts holds in memory.';
 
 create or replace function ranked_ledger.enroll_inserted_memories()
 returns trigger language plpgsql security definer -- the writer may have no right on our tables: 42501 would lose its write
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_chunk public.agent_memories[];
+  v_memory public.agent_memories;
+  v_chunk  public.agent_memories[] := '{}';
+  v_bytes  bigint := 0;
 begin
-  for v_chunk in -- bounds the memory of a COPY of large texts
-    select array_agg(c.memory order by c.position)
-    from (select n as memory, row_number() over () as position from inserted_memories n
-          where n.memory_type = 'decision') as c
-    group by (c.position - 1) / 500 order by (c.position - 1) / 500
-  loop
-    perform ranked_ledger.enroll_or_note(v_chunk);
+  for v_memory in select n.* from inserted_memories n where n.memory_type = 'decision' loop
+    v_chunk := array_append(v_chunk, v_memory);
+    v_bytes := v_bytes + octet_length(v_memory.content) + coalesce(pg_column_size(v_memory.metadata), 0);
+    if ranked_ledger.is_full(v_chunk, v_bytes) then
+      perform ranked_ledger.attend_or_note(v_chunk, 'enrol');
+      v_chunk := '{}';
+      v_bytes := 0;
+    end if;
   end loop;
+  if v_chunk <> '{}' then
+    perform ranked_ledger.attend_or_note(v_chunk, 'enrol');
+  end if;
   return null;
 exception when others then
   raise warning 'Ranked Ledger: decisions were not enrolled (%); enroll_missing_decisions mends it', sqlerrm;
@@ -895,135 +1082,172 @@ create trigger trg_agent_decision_ledger_enroll
   referencing new table as inserted_memories
   for each statement execute function ranked_ledger.enroll_inserted_memories();
 
--- decision_ledger/130_follow_memory.sql -----------------------------------------------------------------------------
+-- decision_ledger/130_follow_memories.sql ---------------------------------------------------------------------------
 
 -- A decision whose memory changes: retyped, moved, edited, its lifecycle changed.
 
-create or replace function ranked_ledger.move_decision(p_memory public.agent_memories)
-returns void language plpgsql
-set search_path = public, extensions, pg_temp
-as $$
-declare
-  v_old public.agent_decision_ledger;
-  v_new uuid := ranked_ledger.stream_id(p_memory.workspace_id, p_memory.project_id, p_memory.task_id);
-begin
-  select * into v_old from public.agent_decision_ledger l where l.memory_id = p_memory.id for no key update;
-  if not found or v_old.stream_id = v_new then
-    return;
-  end if;
-
-  update public.agent_decision_ledger l
-  set workspace_id = p_memory.workspace_id, project_id = p_memory.project_id, task_id = p_memory.task_id,
-      step_index = least(ranked_ledger.max_step(), ranked_ledger.next_provisional_step(v_new)),
-      metadata = l.metadata || jsonb_build_object('moves', coalesce(l.metadata -> 'moves', '[]') || jsonb_build_array(
-        jsonb_build_object('workspace_id', v_old.workspace_id, 'project_id', v_old.project_id, 'task_id', v_old.task_id,
-                           'step_index', v_old.step_index, 'at', now()))),
-      search_lexemes = ranked_ledger.decision_lexemes(
-        ranked_ledger.text_config(p_memory.workspace_id), p_memory.content, l.rationale),
-      updated_at = now()
-  where l.memory_id = p_memory.id;
-
-  delete from ranked_ledger.pending_steps p where p.memory_id = p_memory.id;
-  insert into ranked_ledger.pending_steps (stream_id, memory_id) values (v_old.stream_id, null), (v_new, p_memory.id);
-  perform set_config('ranked_ledger.unsettled', '1', true);
-
-  if v_old.workspace_id is distinct from p_memory.workspace_id then
-    perform ranked_ledger.drop_foreign_edges(p_memory.id, p_memory.workspace_id);
-  end if;
-end
-$$;
-
-comment on function ranked_ledger.move_decision(public.agent_memories) is
-  'The next free step of the new stream, the old one kept in the ledger row''s metadata; edges that would cross workspaces go.';
-
-create or replace function ranked_ledger.drop_foreign_edges(p_memory_id uuid, p_workspace_id text)
+create or replace function ranked_ledger.drop_foreign_edges(p_memory_ids uuid[])
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_gone jsonb;
+  v_dropped int;
 begin
-  with gone as (
-    delete from public.agent_decision_edges e
-    using public.agent_memories o
-    where p_memory_id in (e.from_memory_id, e.to_memory_id)
-      and o.id = case when e.from_memory_id = p_memory_id then e.to_memory_id else e.from_memory_id end
-      and o.workspace_id is distinct from p_workspace_id
-    returning e.from_memory_id, e.to_memory_id, e.relation)
-  select jsonb_agg(to_jsonb(g)) into v_gone from gone g;
-
-  if v_gone is not null then
+  with foreign_edge as materialized (
+    select e.id, e.from_memory_id, e.to_memory_id, e.relation
+    from public.agent_decision_edges e
+    where (e.from_memory_id = any (p_memory_ids) or e.to_memory_id = any (p_memory_ids))
+      and (select m.workspace_id from public.agent_memories m where m.id = e.from_memory_id)
+          <> (select m.workspace_id from public.agent_memories m where m.id = e.to_memory_id)
+    order by e.id for update),
+  gone as (
+    delete from public.agent_decision_edges e using foreign_edge f where e.id = f.id
+    returning e.from_memory_id, e.to_memory_id, e.relation,
+              case when e.from_memory_id = any (p_memory_ids) then e.from_memory_id else e.to_memory_id end as moved_id),
+  told as (
     insert into public.agent_memory_audit_events (event_type, workspace_id, memory_id, actor_kind, payload)
-    values ('memory_edited', p_workspace_id, p_memory_id, 'system',
-            jsonb_build_object('kind', 'decision_edges_dropped', 'reason', 'moved to another workspace', 'edges', v_gone));
-  end if;
-  return coalesce(jsonb_array_length(v_gone), 0);
+    select 'memory_edited', m.workspace_id, m.id, 'system', jsonb_build_object(
+      'kind', 'decision_edges_dropped', 'reason', 'moved to another workspace',
+      'edges', jsonb_agg(to_jsonb(g) - 'moved_id'))
+    from gone g join public.agent_memories m on m.id = g.moved_id
+    group by m.workspace_id, m.id)
+  select count(*) into v_dropped from gone;
+  return v_dropped;
 end
 $$;
 
-comment on function ranked_ledger.drop_foreign_edges(uuid, text) is
-  'Deletes the edges of a decision whose other end is in another workspace, with one audit event.';
+comment on function ranked_ledger.drop_foreign_edges(uuid[]) is
+  'Deletes the edges of decisions whose other end is in another workspace, with one audit event a decision.';
 
-create or replace function ranked_ledger.follow_decision(p_memory public.agent_memories)
-returns void language plpgsql
+create or replace function ranked_ledger.follow_memories(p_memories public.agent_memories[])
+returns int language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
+declare
+  v_moved    uuid[]; -- to another stream
+  v_streams  uuid[]; -- from these
+  v_emigrant uuid[]; -- to another workspace
 begin
-  if p_memory.memory_type <> 'decision' then
+  perform ranked_ledger.enroll_memories(array(
+    select m from unnest(p_memories) as m
+    where not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)));
+
+  with config as materialized (
+    select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
+    from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
+  held as materialized ( -- in id order, as whoever else locks several
+    select l.memory_id, l.stream_id as old_stream_id, l.workspace_id as old_workspace_id, l.set_aside_at is null as in_force,
+           m.memory_type = 'decision' as is_decision, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.ordinality,
+           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
+           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale) as search_lexemes
+    from unnest(p_memories) with ordinality as m
+    join config c on c.workspace_id = m.workspace_id
+    join public.agent_decision_ledger l on l.memory_id = m.id
+    order by l.memory_id for no key update of l),
+  base as materialized (
+    select s.stream_id, ranked_ledger.next_provisional_step(s.stream_id) as next_step
+    from (select distinct h.stream_id from held h where h.is_decision and h.stream_id <> h.old_stream_id) as s),
+  target as materialized (
+    select h.*, b.stream_id is not null and h.is_decision and h.stream_id <> h.old_stream_id as is_moved,
+           least(ranked_ledger.max_step(), b.next_step - 1 + count(*) filter (where h.stream_id <> h.old_stream_id)
+                 over (partition by h.stream_id order by h.ordinality)) as next_step
+    from held h left join base b on b.stream_id = h.stream_id),
+  aside as (
     update public.agent_decision_ledger l set set_aside_at = now(), updated_at = now()
-    where l.memory_id = p_memory.id and l.set_aside_at is null;
-    return;
+    from target t where l.memory_id = t.memory_id and not t.is_decision and l.set_aside_at is null),
+  followed as (
+    update public.agent_decision_ledger l
+    set workspace_id = t.workspace_id, project_id = t.project_id, task_id = t.task_id, flow_id = t.flow_id,
+        step_index = case when t.is_moved then t.next_step else l.step_index end,
+        metadata = case when t.is_moved then l.metadata || jsonb_build_object(
+                     'moves', coalesce(l.metadata -> 'moves', '[]') || jsonb_build_array(jsonb_build_object(
+                       'workspace_id', l.workspace_id, 'project_id', l.project_id, 'task_id', l.task_id,
+                       'step_index', l.step_index, 'at', now()))) else l.metadata end,
+        search_lexemes = t.search_lexemes, set_aside_at = null, updated_at = now()
+    from target t
+    where l.memory_id = t.memory_id and t.is_decision
+      and (t.is_moved or not t.in_force or l.flow_id is distinct from t.flow_id
+           or l.search_lexemes is distinct from t.search_lexemes))
+  select array_agg(t.memory_id order by t.ordinality), array_agg(distinct t.old_stream_id),
+         array_agg(t.memory_id) filter (where t.old_workspace_id <> t.workspace_id)
+  into v_moved, v_streams, v_emigrant
+  from target t where t.is_moved;
+
+  if v_moved is not null then
+    perform set_config('ranked_ledger.unsettled', '1', true);
+    delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);
+    insert into ranked_ledger.pending_steps (stream_id) select s.stream_id from unnest(v_streams) as s (stream_id) order by 1;
+    insert into ranked_ledger.pending_steps (stream_id, memory_id)
+    select l.stream_id, l.memory_id
+    from unnest(v_moved) with ordinality as v (memory_id, place)
+    join public.agent_decision_ledger l on l.memory_id = v.memory_id order by v.place;
   end if;
-
-  perform ranked_ledger.enroll_memories(array[p_memory]); -- where it has no row
-  perform ranked_ledger.move_decision(p_memory);
-
-  update public.agent_decision_ledger l
-  set set_aside_at = null, flow_id = p_memory.flow_id, updated_at = now(),
-      search_lexemes = ranked_ledger.decision_lexemes(
-        ranked_ledger.text_config(l.workspace_id), p_memory.content, l.rationale)
-  where l.memory_id = p_memory.id
-    and (l.set_aside_at is not null or l.flow_id is distinct from p_memory.flow_id
-         or l.search_lexemes is distinct from ranked_ledger.decision_lexemes(
-              ranked_ledger.text_config(l.workspace_id), p_memory.content, l.rationale));
+  if v_emigrant is not null then
+    perform ranked_ledger.drop_foreign_edges(v_emigrant);
+  end if;
+  return cardinality(p_memories);
 end
 $$;
 
-comment on function ranked_ledger.follow_decision(public.agent_memories) is
-  'Makes the ledger row agree with its memory: set aside or restored, moved, its words indexed. Does nothing where they agree.';
+comment on function ranked_ledger.follow_memories(public.agent_memories[]) is
+  'Makes ledger rows agree with their memories: enrolled, set aside or restored, moved (the next free step there, the old one in the row''s metadata), their words indexed. Does nothing where they agree.';
 
-create or replace function ranked_ledger.follow_updated_memory()
+create or replace function ranked_ledger.follow_updated_memories()
 returns trigger language plpgsql security definer -- as for enrolment: the writer may have no right on our tables
 set search_path = public, extensions, pg_temp
 as $$
+declare
+  v_memory public.agent_memories;
+  v_chunk  public.agent_memories[] := '{}';
+  v_bytes  bigint := 0;
 begin
-  if new.lifecycle_status is distinct from old.lifecycle_status and new.memory_type = 'decision' then
+  begin
     insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
-    select new.id, old.lifecycle_status, new.lifecycle_status,
-           (select s.newest_step from ranked_ledger.streams s where s.stream_id = l.stream_id)
-    from public.agent_decision_ledger l where l.memory_id = new.id;
-  end if;
-  if (new.memory_type, new.workspace_id, new.project_id, new.task_id, new.flow_id, new.content)
-     is distinct from (old.memory_type, old.workspace_id, old.project_id, old.task_id, old.flow_id, old.content) then
-    perform ranked_ledger.follow_decision(new);
+    select n.id, o.lifecycle_status, n.lifecycle_status, s.newest_step
+    from memories_after n
+    join memories_before o on o.id = n.id
+    join public.agent_decision_ledger l on l.memory_id = n.id
+    left join ranked_ledger.streams s on s.stream_id = l.stream_id
+    where n.memory_type = 'decision' and n.lifecycle_status is distinct from o.lifecycle_status;
+  exception when others then
+    raise warning 'Ranked Ledger: a lifecycle transition was not noted (%)', sqlerrm;
+  end;
+
+  for v_memory in -- as they are now: a trigger of the host may have changed them once more
+    select m.* from memories_after n
+    join memories_before o on o.id = n.id
+    join public.agent_memories m on m.id = n.id
+    where 'decision' in (o.memory_type, n.memory_type)
+      and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content)
+          is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content)
+  loop
+    v_chunk := array_append(v_chunk, v_memory);
+    v_bytes := v_bytes + octet_length(v_memory.content) + coalesce(pg_column_size(v_memory.metadata), 0);
+    if ranked_ledger.is_full(v_chunk, v_bytes) then
+      perform ranked_ledger.attend_or_note(v_chunk, 'follow');
+      v_chunk := '{}';
+      v_bytes := 0;
+    end if;
+  end loop;
+  if v_chunk <> '{}' then
+    perform ranked_ledger.attend_or_note(v_chunk, 'follow');
   end if;
   return null;
 exception when others then
-  perform ranked_ledger.note_failure(new.id, new.workspace_id, 'follow', sqlerrm, sqlstate);
+  raise warning 'Ranked Ledger: decisions were not followed (%); enroll_missing_decisions mends it', sqlerrm;
   return null;
 end
 $$;
 
-comment on function ranked_ledger.follow_updated_memory() is 'The ledger follows its memory. The host''s update goes through whatever happens here.';
+comment on function ranked_ledger.follow_updated_memories() is
+  'The ledger follows its memories, a statement at a time. The host''s update goes through whatever happens here.';
 
-create or replace trigger trg_agent_decision_ledger_follow
+-- A statement trigger, as for inserts: row by row, a task of 10,000 decisions that is renamed costs 10,000 subtransactions.
+drop trigger if exists trg_agent_decision_ledger_follow on public.agent_memories;
+create trigger trg_agent_decision_ledger_follow
   after update on public.agent_memories
-  for each row
-  when ((old.memory_type = 'decision' or new.memory_type = 'decision')
-        and (old.memory_type, old.workspace_id, old.project_id, old.task_id, old.flow_id, old.lifecycle_status, old.content)
-            is distinct from
-            (new.memory_type, new.workspace_id, new.project_id, new.task_id, new.flow_id, new.lifecycle_status, new.content))
-  execute function ranked_ledger.follow_updated_memory();
+  referencing old table as memories_before new table as memories_after
+  for each statement execute function ranked_ledger.follow_updated_memories();
 
 -- decision_ledger/140_edge_rules.sql --------------------------------------------------------------------------------
 
@@ -1156,22 +1380,63 @@ create or replace trigger agent_decision_edges_note_lost_ground
 
 -- decision_ledger/150_mend.sql --------------------------------------------------------------------------------------
 
--- Settles what transactions under an old snapshot left provisional, streams in sorted order as everywhere.
+-- What triggers could not do, done later: by the next settlement of the stream, or by the backfill.
+
+create or replace function ranked_ledger.mend_transient_failures(p_stream_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory public.agent_memories;
+begin
+  for v_memory in
+    select m.* from ranked_ledger.enrolment_failures f
+    join public.agent_memories m on m.id = f.memory_id
+    where f.failed_with in ('40001', '40P01', '55P03') and f.stream_id = any (p_stream_ids)
+    order by f.id limit 500
+    for update of f skip locked for key share of m skip locked
+  loop
+    begin
+      perform ranked_ledger.follow_memories(array[v_memory]);
+      delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
+    exception when others then
+      -- no longer of the moment: a settlement must not try it for ever
+      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, 'mend ' || sqlstate);
+    end;
+  end loop;
+end
+$$;
+
+comment on function ranked_ledger.mend_transient_failures(uuid[]) is
+  'Enrols or follows the memories of these streams for which only the moment was wrong, in the order of their writes.';
+
 create or replace function ranked_ledger.settle_leftovers(p_workspace_id text)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_stream_id uuid;
-  v_settled   int := 0;
+  v_chunk   uuid[];
+  v_settled int := 0;
 begin
-  for v_stream_id in
-    select distinct p.stream_id from ranked_ledger.pending_steps p
-    left join public.agent_decision_ledger l on l.memory_id = p.memory_id
-    where p_workspace_id is null or l.workspace_id = p_workspace_id or l.memory_id is null
-    order by p.stream_id
+  -- whatever another transaction left and we can see is left over, also where it could not say so
+  update ranked_ledger.pending_steps p set is_left_over = true
+  where not p.is_left_over and p.txid <> pg_current_xact_id();
+
+  -- a stream whose newest step is not that of its rows finds it again, as one that lost a row does
+  insert into ranked_ledger.pending_steps (stream_id)
+  select s.stream_id from ranked_ledger.streams s
+  where (p_workspace_id is null or s.workspace_id = p_workspace_id)
+    and s.newest_step <> ranked_ledger.newest_settled_step(s.stream_id);
+
+  for v_chunk in
+    select array_agg(s.stream_id)
+    from (select d.stream_id, row_number() over (order by d.stream_id) as position
+          from (select distinct p.stream_id from ranked_ledger.pending_steps p
+                left join public.agent_decision_ledger l on l.memory_id = p.memory_id
+                where p_workspace_id is null or l.workspace_id = p_workspace_id or l.memory_id is null) as d) as s
+    group by (s.position - 1) / 1000 order by (s.position - 1) / 1000
   loop
-    v_settled := v_settled + coalesce(ranked_ledger.settle_stream(v_stream_id), 0);
+    v_settled := v_settled + ranked_ledger.settle_streams(v_chunk);
   end loop;
   return v_settled;
 end
@@ -1189,37 +1454,46 @@ declare
 begin
   for v_memory in
     select m.* from public.agent_memories m
-    left join public.agent_decision_ledger l on l.memory_id = m.id
+    join public.agent_decision_ledger l on l.memory_id = m.id
     where (p_workspace_id is null or m.workspace_id = p_workspace_id)
-      and (l.memory_id is not null
+      and (m.memory_type = 'decision'
              and (l.stream_id <> ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id)
-                  or (l.set_aside_at is null) <> (m.memory_type = 'decision')
+                  or l.set_aside_at is not null
                   or l.flow_id is distinct from m.flow_id
                   or l.search_lexemes is null)
-           or exists (select from ranked_ledger.enrolment_failures f where f.memory_id = m.id and f.operation = 'follow'))
+           or m.memory_type <> 'decision' and l.set_aside_at is null
+           or exists (select from ranked_ledger.enrolment_failures f where f.memory_id = m.id))
     order by m.id limit p_limit
   loop
     begin
-      perform ranked_ledger.follow_decision(v_memory);
+      v_followed := v_followed + ranked_ledger.follow_memories(array[v_memory]);
       delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
-      v_followed := v_followed + 1;
     exception when others then
-      perform ranked_ledger.note_failure(v_memory.id, v_memory.workspace_id, 'mend', sqlerrm, sqlstate);
+      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, sqlstate);
     end;
   end loop;
+
+  -- an edge may be added while an end of it moves to another workspace, each unseen by the other
+  perform ranked_ledger.drop_foreign_edges(array(
+    select e.from_memory_id from public.agent_decision_edges e
+    join public.agent_memories f on f.id = e.from_memory_id
+    join public.agent_memories t on t.id = e.to_memory_id
+    where f.workspace_id <> t.workspace_id and (p_workspace_id is null or p_workspace_id in (f.workspace_id, t.workspace_id))));
   return v_followed;
 end
 $$;
 
 comment on function ranked_ledger.follow_strays(text, int) is
-  'Brings ledger rows that disagree with their memory back into agreement.';
+  'Brings ledger rows that disagree with their memory back into agreement, and edges with the rule on workspaces.';
 
 create or replace function public.enroll_missing_decisions(p_workspace_id text default null, p_limit int default 10000)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_chunk    public.agent_memories[];
+  v_memory   public.agent_memories;
+  v_chunk    public.agent_memories[] := '{}';
+  v_bytes    bigint := 0;
   v_missing  bigint;
   v_tried    int := 0;
   v_enrolled int := 0;
@@ -1229,26 +1503,29 @@ begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
   end if;
-  for v_chunk in
-    select array_agg(c.memory order by c.position)
-    from (select m as memory, row_number() over (order by m.created_at, m.id) as position
-          from public.agent_memories m
-          where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
-            and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)
-          order by m.created_at, m.id limit p_limit) as c
-    group by (c.position - 1) / 500 order by (c.position - 1) / 500
+  for v_memory in
+    select m.* from public.agent_memories m
+    where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
+      and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)
+    order by m.created_at, m.id limit p_limit
   loop
-    v_tried := v_tried + cardinality(v_chunk);
-    v_enrolled := v_enrolled + ranked_ledger.enroll_or_note(v_chunk);
+    v_tried := v_tried + 1;
+    v_chunk := array_append(v_chunk, v_memory);
+    v_bytes := v_bytes + octet_length(v_memory.content) + coalesce(pg_column_size(v_memory.metadata), 0);
+    if ranked_ledger.is_full(v_chunk, v_bytes) then
+      v_enrolled := v_enrolled + ranked_ledger.attend_or_note(v_chunk, 'enrol');
+      v_chunk := '{}';
+      v_bytes := 0;
+    end if;
   end loop;
+  v_enrolled := v_enrolled + ranked_ledger.attend_or_note(v_chunk, 'enrol');
 
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
-    and f.operation = 'enrol'
-    and (exists (select from public.agent_decision_ledger l where l.memory_id = f.memory_id)
+    and (f.operation = 'enrol' and exists (select from public.agent_decision_ledger l where l.memory_id = f.memory_id)
          or not exists (select from public.agent_memories m where m.id = f.memory_id));
 
   select count(*) into v_missing from public.agent_memories m
@@ -1940,6 +2217,9 @@ returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
+  if p_memory_ids = '{}' then
+    return;
+  end if;
   perform 1 from public.agent_memories m
   where m.id = any (p_memory_ids) and m.workspace_id = p_workspace_id
   order by m.id for key share;
@@ -2013,6 +2293,280 @@ as $$ select 1 $$;
 
 comment on function public.ledger_schema_version() is
   'The version of this SQL API. A client asks once and names what does not fit.';
+
+-- decision_ledger/312_ledger_checks.sql -----------------------------------------------------------------------------
+
+-- What the ledger can prove about itself, one row a check. Work is bounded: a check looks at so many rows at most and says
+-- so where there are more. A detail says what was found and, where it is not well, what to do.
+
+create or replace function ranked_ledger.check_enrolment(p_workspace_id text, p_most int)
+returns table (name text, ok boolean, detail text) language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_missing     bigint;
+  v_failures    bigint;
+  v_provisional bigint;
+  v_strays      bigint;
+  v_checked     bigint;
+begin
+  select count(*) into v_missing from (
+    select from public.agent_memories m
+    where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
+      and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id) limit 10000) as x;
+  select count(*) into v_failures from (
+    select from ranked_ledger.enrolment_failures f
+    where p_workspace_id is null or f.workspace_id = p_workspace_id limit 10000) as x;
+  -- a mark of a transaction that still runs is not seen here: what is seen was left over
+  select count(*) into v_provisional from (
+    select from ranked_ledger.pending_steps p left join public.agent_decision_ledger l on l.memory_id = p.memory_id
+    where (p_workspace_id is null or l.workspace_id = p_workspace_id) limit 10000) as x;
+  select count(*), count(*) filter (where x.is_stray) into v_checked, v_strays from (
+    select (l.workspace_id, l.project_id, l.task_id, l.flow_id)
+             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id)
+           or (l.set_aside_at is null) <> (m.memory_type = 'decision') as is_stray
+    from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
+    where (p_workspace_id is null or m.workspace_id = p_workspace_id) limit p_most) as x;
+  return query values
+    ('every_decision_is_enrolled', v_missing = 0, case when v_missing = 0 then 'Every decision has its ledger row.'
+      else format('%s decisions have no ledger row. Call enroll_missing_decisions.', v_missing) end),
+    ('no_enrolment_failures', v_failures = 0, case when v_failures = 0 then 'No trigger has failed.'
+      else format('%s failures are noted, see recent_failures. Call enroll_missing_decisions, which mends and clears them.',
+                  v_failures) end),
+    ('no_provisional_steps', v_provisional = 0, case when v_provisional = 0 then 'Every step is settled.'
+      else format('%s steps are provisional: their transaction ran under an old snapshot. The next write to the stream '
+                  'or enroll_missing_decisions settles them.', v_provisional) end),
+    ('ledger_agrees_with_memories', v_strays = 0,
+      case when v_strays = 0 then format('Scope, flow and type of %s ledger rows are those of their memories%s.', v_checked,
+                                         case when v_checked = p_most then '; there may be more rows' else '' end)
+      else format('%s of %s ledger rows disagree with their memory. Call enroll_missing_decisions.', v_strays, v_checked) end);
+end
+$$;
+
+comment on function ranked_ledger.check_enrolment(text, int) is
+  'Checks of rows: all enrolled, none failed, none provisional, none astray (p_most ledger rows are compared).';
+
+create or replace function ranked_ledger.check_streams(p_workspace_id text, p_most int)
+returns table (name text, ok boolean, detail text) language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_checked bigint;
+  v_wrong   bigint;
+  v_models  text;
+begin
+  select count(*), count(*) filter (where s.newest_step <> ranked_ledger.newest_settled_step(s.stream_id))
+  into v_checked, v_wrong
+  from (select x.stream_id, x.newest_step from ranked_ledger.streams x
+        where p_workspace_id is null or x.workspace_id = p_workspace_id limit p_most) as s;
+  select string_agg(distinct w.workspace_id, ', ') into v_models
+  from (select l.workspace_id from public.agent_decision_ledger l
+        where l.embedding_model is not null and (p_workspace_id is null or l.workspace_id = p_workspace_id)
+        group by l.workspace_id having count(distinct l.embedding_model) > 1 limit 10) as w;
+  return query values
+    ('streams_know_their_newest_step', v_wrong = 0,
+      case when v_wrong = 0 then format('%s streams agree with their rows%s.', v_checked,
+                                        case when v_checked = p_most then '; there may be more' else '' end)
+      else format('%s of %s streams name another newest step than their rows have. Call '
+                  'enroll_missing_decisions.', v_wrong, v_checked) end),
+    ('one_embedding_model_a_workspace', v_models is null,
+      case when v_models is null then 'No workspace names two embedding models.'
+      else format('Vectors of several models lie in %s, and their similarities cannot be compared. Embed the thoughts '
+                  'again with one model.', v_models) end);
+end
+$$;
+
+comment on function ranked_ledger.check_streams(text, int) is 'Checks of streams, p_most of them, and of embedding models.';
+
+create or replace function ranked_ledger.our_tables()
+returns setof regclass language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select c.oid::regclass from pg_class c
+  where c.relkind in ('r', 'p') and (c.relnamespace = 'ranked_ledger'::regnamespace
+     or c.oid in (to_regclass('public.agent_decision_ledger'), to_regclass('public.agent_decision_edges')))
+$$;
+
+comment on function ranked_ledger.our_tables() is 'The tables of the ledger, in public and in ranked_ledger.';
+
+create or replace function ranked_ledger.check_access()
+returns table (name text, ok boolean, detail text) language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_open    text;
+  v_public  text;
+  v_missing text;
+begin
+  select string_agg(t.name::text, ', ' order by t.name::text) into v_open
+  from ranked_ledger.our_tables() as t (name) join pg_class c on c.oid = t.name where not c.relrowsecurity;
+  select string_agg(distinct r.role || ' on ' || o.name, ', ') into v_public
+  from unnest(array['anon', 'authenticated']) as r (role)
+  cross join lateral (
+    select t.name::text from ranked_ledger.our_tables() as t (name)
+    where has_table_privilege(r.role, t.name, 'select, insert, update, delete, truncate, references, trigger')
+    union all
+    select v.name from (values ('public.agent_recall_policy_stats')) as v (name)
+    where to_regclass(v.name) is not null and has_table_privilege(r.role, to_regclass(v.name), 'select')
+    union all
+    select p.oid::regprocedure::text from pg_proc p
+    where p.pronamespace in ('public'::regnamespace, 'ranked_ledger'::regnamespace)
+      and (p.pronamespace = 'ranked_ledger'::regnamespace or p.proname = any (ranked_ledger.public_functions()))
+      and has_function_privilege(r.role, p.oid, 'execute')) as o
+  where to_regrole(r.role) is not null;
+  select string_agg(o.name, ', ') into v_missing
+  from (
+    select t.name::text from ranked_ledger.our_tables() as t (name)
+    where not (has_table_privilege('service_role', t.name, 'select') and has_table_privilege('service_role', t.name, 'insert')
+               and has_table_privilege('service_role', t.name, 'update') and has_table_privilege('service_role', t.name, 'delete'))
+    union all
+    select h.name from unnest(array['thoughts', 'agent_memories', 'agent_memory_relations', 'agent_memory_review_actions',
+      'agent_memory_recall_traces', 'agent_memory_recall_items', 'agent_memory_audit_events']) as h (name)
+    where not (has_table_privilege('service_role', 'public.' || h.name, 'select')
+               and has_table_privilege('service_role', 'public.' || h.name, 'insert')
+               and has_table_privilege('service_role', 'public.' || h.name, 'update')
+               and has_table_privilege('service_role', 'public.' || h.name, 'delete'))
+    union all
+    select p.oid::regprocedure::text from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions())
+      and not has_function_privilege('service_role', p.oid, 'execute')) as o;
+  return query values
+    ('row_level_security', v_open is null, coalesce('Row level security is off on ' || v_open || '. Push the migrations again.',
+      'Row level security is on for every table of the ledger.')),
+    ('public_keys_have_no_rights', v_public is null,
+      coalesce('Rights that nobody should have: ' || left(v_public, 2000) || '. Push the migrations again, which revokes them.',
+      'The roles of the public keys, anon and authenticated, may do nothing here.')),
+    ('service_role_has_its_rights', v_missing is null,
+      coalesce('service_role lacks rights on ' || left(v_missing, 2000)
+        || '. Grant select, insert, update, delete (execute on functions).', 'service_role may do what the functions do.'));
+end
+$$;
+
+comment on function ranked_ledger.check_access() is 'Checks of rights: row level security, nothing for the public keys, all for the service role.';
+
+create or replace function ranked_ledger.check_install()
+returns table (name text, ok boolean, detail text) language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_dimension int := ranked_ledger.embedding_dimension();
+  v_off       text;
+  v_double    text;
+begin
+  select string_agg(w.name, ', ') into v_off
+  from (values ('public.agent_memories', 'trg_agent_decision_ledger_enroll'),
+               ('public.agent_memories', 'trg_agent_decision_ledger_follow'),
+               ('public.agent_decision_edges', 'agent_decision_edges_check'),
+               ('public.agent_decision_edges', 'agent_decision_edges_note_lost_ground'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_note_lost_rows'),
+               ('ranked_ledger.pending_steps', 'settle_steps_at_commit')) as w (relation, name)
+  where not exists (select from pg_trigger t where t.tgrelid = to_regclass(w.relation) and t.tgname = w.name
+                    and t.tgenabled in ('O', 'A'));
+  select string_agg(d.proname, ', ') into v_double
+  from (select p.proname from pg_proc p
+        where p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions())
+        group by p.proname having count(*) > 1) as d;
+  return query values
+    ('triggers_are_on', v_off is null,
+      coalesce('Triggers are missing or disabled: ' || v_off || '. Enable them, or push the migrations again.',
+      'Every trigger of the ledger is in place.')),
+    ('functions_are_unambiguous', v_double is null,
+      coalesce('Several functions are named ' || v_double || ', and PostgREST refuses such a call (PGRST203). Drop the '
+        'ones that are not Ranked Ledger''s.', 'Each function has one signature.')),
+    ('embedding_dimension', v_dimension is not null,
+      coalesce('Embeddings have ' || v_dimension || ' dimensions; a model with another number is refused (RL463).',
+      'thoughts.embedding has no fixed number of dimensions: vectors of two models can get into it. Give it one.'));
+end
+$$;
+
+comment on function ranked_ledger.check_install() is 'Checks of the install: triggers, signatures, the column of embeddings.';
+
+-- decision_ledger/314_ledger_status.sql -----------------------------------------------------------------------------
+
+create or replace function ranked_ledger.status_counts(p_workspace_id text)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return jsonb_build_object(
+    'decisions', (select count(*) from public.agent_memories m
+                  where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)),
+    'missing', (select count(*) from public.agent_memories m
+                where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
+                  and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)),
+    'provisional', (select count(*) from ranked_ledger.pending_steps p
+                    join public.agent_decision_ledger l on l.memory_id = p.memory_id
+                    where p_workspace_id is null or l.workspace_id = p_workspace_id),
+    'failures', (select count(*) from ranked_ledger.enrolment_failures f
+                 where p_workspace_id is null or f.workspace_id = p_workspace_id),
+    'edges', (select count(*) from public.agent_decision_edges e
+              join public.agent_decision_ledger l on l.memory_id = e.from_memory_id
+              where p_workspace_id is null or l.workspace_id = p_workspace_id),
+    'streams', (select count(*) from ranked_ledger.streams s where p_workspace_id is null or s.workspace_id = p_workspace_id),
+    'traces', (select count(*) from public.agent_memory_recall_traces t
+               where p_workspace_id is null or t.workspace_id = p_workspace_id))
+    || (select jsonb_build_object('enrolled', count(*) filter (where l.set_aside_at is null),
+                                  'set_aside', count(*) filter (where l.set_aside_at is not null))
+        from public.agent_decision_ledger l where p_workspace_id is null or l.workspace_id = p_workspace_id);
+end
+$$;
+
+comment on function ranked_ledger.status_counts(text) is 'The numbers of ledger_status, of one workspace or of all.';
+
+create or replace function ranked_ledger.status_workspaces(p_workspace_id text)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select jsonb_agg(jsonb_build_object(
+             'workspace_id', w.workspace_id, 'decisions', w.decisions, 'last_recorded_at', w.last_recorded_at,
+             'newest_step', (select max(s.newest_step) from ranked_ledger.streams s
+                             where s.workspace_id = w.workspace_id and s.newest_step >= 0))
+             order by w.decisions desc, w.workspace_id)
+    from (select l.workspace_id, count(*) as decisions, max(l.created_at) as last_recorded_at
+          from public.agent_decision_ledger l
+          where l.set_aside_at is null and (p_workspace_id is null or l.workspace_id = p_workspace_id)
+          group by l.workspace_id order by count(*) desc, l.workspace_id limit 100) as w), '[]');
+end
+$$;
+
+comment on function ranked_ledger.status_workspaces(text) is 'At most 100 workspaces, the busiest first.';
+
+create or replace function public.ledger_status(p_workspace_id text default null)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_workspace_id is not null then
+    perform ranked_ledger.check_workspace(p_workspace_id);
+  end if;
+  return jsonb_build_object(
+      'schema_version', public.ledger_schema_version(),
+      'postgres_version', current_setting('server_version'),
+      'embedding_dimension', ranked_ledger.embedding_dimension())
+    || (select jsonb_build_object('pgvector_version', e.extversion, 'pgvector_schema', e.extnamespace::regnamespace::text)
+        from pg_extension e where e.extname = 'vector')
+    || ranked_ledger.status_counts(p_workspace_id)
+    || jsonb_build_object(
+      'workspaces', ranked_ledger.status_workspaces(p_workspace_id),
+      'recent_failures', coalesce((
+        select jsonb_agg(jsonb_build_object('memory_id', f.memory_id, 'workspace_id', f.workspace_id,
+                 'reason', f.reason, 'sqlstate', f.failed_with, 'at', f.failed_at) order by f.id desc)
+        from (select * from ranked_ledger.enrolment_failures x
+              where p_workspace_id is null or x.workspace_id = p_workspace_id order by x.id desc limit 20) as f), '[]'),
+      'checks', (
+        select jsonb_agg(jsonb_build_object('name', c.name, 'ok', c.ok, 'detail', c.detail) order by c.position)
+        from (select row_number() over () as position, a.* from (
+                select * from ranked_ledger.check_install()
+                union all select * from ranked_ledger.check_access()
+                union all select * from ranked_ledger.check_enrolment(p_workspace_id, 500000)
+                union all select * from ranked_ledger.check_streams(p_workspace_id, 10000)) as a) as c));
+end
+$$;
+
+comment on function public.ledger_status(text) is
+  'Versions, numbers, workspaces, failures and checks, of one workspace or of all. The install''s own checks are always of all.';
 
 -- decision_ledger/320_idempotency.sql -------------------------------------------------------------------------------
 
@@ -2169,6 +2723,8 @@ begin
       then 'step_index is not a whole number from 0 to 1000000000.'
     when jsonb_typeof(p_decision -> 'embedding') not in ('string', 'array')
       then 'embedding is not a text of numbers like [0.1,0.2].'
+    when p_decision -> 'embedding' is null and p_decision -> 'embedding_model' is not null
+      then 'embedding_model is the model of an embedding, and no embedding is given.'
     when jsonb_typeof(p_decision -> 'pinned') <> 'boolean' then 'pinned is not true or false.'
     when jsonb_typeof(p_decision -> 'metadata') <> 'object' then 'metadata is not an object.'
     when octet_length((p_decision -> 'metadata')::text) > 262144 then 'metadata is longer than 262144 bytes.'
@@ -2229,15 +2785,32 @@ $$;
 comment on function ranked_ledger.embedding_of(text) is
   'A vector from its text, null from null. Refuses what is no finite vector or all zeros (22023), or has another dimension than the host''s column (RL463).';
 
-create or replace function ranked_ledger.write_thought(p_content text, p_embedding vector, out thought_id uuid, out embedded boolean)
+create or replace function ranked_ledger.thoughts_may_collide()
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (
+    select from pg_index i
+    where i.indrelid = 'public.thoughts'::regclass and i.indisunique and not i.indisprimary
+      and (i.indexprs is not null
+           or exists (select from pg_trigger t
+                      where t.tgrelid = i.indrelid and not t.tgisinternal and t.tgenabled <> 'D' and t.tgtype & 4 = 4)
+           or exists (select from pg_attribute a
+                      where a.attrelid = i.indrelid and a.attnum = any (i.indkey)
+                        and (a.atthasdef or a.attname in ('content', 'embedding', 'metadata')))))
+$$;
+
+comment on function ranked_ledger.thoughts_may_collide() is
+  'Whether a unique index of the host could refuse a thought that says only content, vector and metadata.';
+
+create or replace function ranked_ledger.write_thought(
+  p_content text, p_embedding vector, out thought_id uuid, out embedded boolean)
 language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
   -- no fingerprint: two decisions of the same words are two thoughts, so that forgetting one leaves the other its own
-  if not exists (select from pg_trigger t where t.tgrelid = 'public.thoughts'::regclass and t.tgtype & 6 = 6)
-     and not exists (select from pg_attribute a
-                     where a.attrelid = 'public.thoughts'::regclass and a.attgenerated <> '' and not a.attisdropped) then
+  if not ranked_ledger.thoughts_may_collide() then
     insert into public.thoughts (content, embedding, metadata)
     values (p_content, p_embedding, '{"source": "ranked_ledger"}') returning id into thought_id;
     embedded := p_embedding is not null;
@@ -2291,8 +2864,9 @@ begin
       embedding_model = case when p_embedded then p_decision ->> 'embedding_model' end
   where l.memory_id = p_memory_id
     and p_decision ?| array['rationale', 'alternatives', 'importance', 'pinned', 'step_index', 'embedding_model'];
-  update ranked_ledger.pending_steps p set step_is_given = true
-  where p.memory_id = p_memory_id and p_decision ? 'step_index';
+  if p_decision ? 'step_index' then
+    update ranked_ledger.pending_steps p set step_is_given = true where p.memory_id = p_memory_id;
+  end if;
 end
 $$;
 
@@ -2603,6 +3177,7 @@ begin
       join public.agent_memories m on m.id = l.memory_id and m.memory_type = 'decision' and m.workspace_id = $1
       where l.workspace_id = $1 and l.set_aside_at is null
         and ($2 is null or l.project_id = $2) and ($3 is null or l.task_id = $3)
+        and ($2 is null or $3 is null or l.stream_id = ranked_ledger.stream_id($1, $2, $3)) -- a stream has an index
         and ($4 is null or m.lifecycle_status = any ($4)) and ($5 is null or l.pinned = $5)
         and ($6 is null or (l.step_index %2$s= $6 and (l.step_index %2$s $6 or l.memory_id > $7)))
       order by l.step_index %1$s, l.memory_id limit $8) as f
@@ -2671,6 +3246,10 @@ begin
     on conflict do nothing;
     v_created := found;
   end if;
+  if v_created then
+    perform ranked_ledger.note_edit(p_workspace_id, p_from, jsonb_build_object(
+      'kind', 'decision_linked', 'to_memory_id', p_to, 'relation', p_relation));
+  end if;
   return jsonb_build_object(
     'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'created', v_created);
 end
@@ -2692,6 +3271,10 @@ begin
   delete from public.agent_decision_edges e
   where e.from_memory_id = p_from and e.to_memory_id = p_to and e.relation = p_relation;
   v_removed := found;
+  if v_removed then
+    perform ranked_ledger.note_edit(p_workspace_id, p_from, jsonb_build_object(
+      'kind', 'decision_unlinked', 'to_memory_id', p_to, 'relation', p_relation));
+  end if;
   return jsonb_build_object(
     'from_memory_id', p_from, 'to_memory_id', p_to, 'relation', p_relation, 'removed', v_removed);
 end
@@ -2850,6 +3433,437 @@ $$;
 
 comment on function public.supersede_decision(text, uuid, uuid, text, text) is
   'The new decision replaces the old one: relation, lifecycle, review action and audit event in one transaction. Answers changed false where it stood already.';
+
+-- decision_ledger/355_set_decision_lifecycle.sql --------------------------------------------------------------------
+
+-- The reversible way: rejected, disputed, stale, and back to active.
+
+create or replace function ranked_ledger.check_lifecycle(p_lifecycle text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_lifecycle is null or p_lifecycle not in ('active', 'stale', 'disputed', 'rejected') then
+    raise sqlstate '22023' using
+      message = 'p_lifecycle is not one of active, stale, disputed, rejected.',
+      hint = case when p_lifecycle = 'superseded'
+                  then 'A decision is superseded by another one: call supersede_decision.'
+                  else 'active restores a decision; the others retire it.' end;
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_lifecycle(text) is 'Refuses (22023) a lifecycle that is not set by hand.';
+
+create or replace function ranked_ledger.note_lifecycle_change(
+  p_before public.agent_memories, p_lifecycle text, p_freed uuid[], p_reason text, p_actor text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_action text := case p_lifecycle when 'rejected' then 'reject' when 'disputed' then 'dispute'
+                                    when 'stale' then 'mark_stale' else 'edit' end;
+  v_kind   text := case v_action when 'edit' then 'restore' else v_action end;
+begin
+  perform ranked_ledger.note_transition(p_before.id, p_reason, p_actor);
+  insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
+  values (p_before.id, v_action, p_actor, p_reason, jsonb_build_object('lifecycle_status', p_before.lifecycle_status),
+          jsonb_build_object('kind', v_kind, 'lifecycle_status', p_lifecycle)
+          || case when p_freed <> '{}' then jsonb_build_object('no_longer_superseded_by', p_freed) else '{}' end);
+  -- ids only: the event outlives the decision
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
+  values (case p_lifecycle when 'rejected' then 'memory_rejected' when 'disputed' then 'memory_disputed'
+                           else 'memory_edited' end,
+          p_before.workspace_id, p_before.project_id, p_before.id, p_actor,
+          jsonb_build_object('kind', v_kind, 'lifecycle_before', p_before.lifecycle_status));
+end
+$$;
+
+comment on function ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text) is
+  'Transition, review action and audit event of one change; the host''s lists are closed, so a restoration is an edit of that kind.';
+
+create or replace function public.set_decision_lifecycle(
+  p_workspace_id text, p_memory_id uuid, p_lifecycle text, p_reason text default null, p_actor text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before  public.agent_memories;
+  v_freed   uuid[] := '{}';
+  v_changed boolean;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.check_lifecycle(p_lifecycle);
+  perform ranked_ledger.check_reason(p_reason, p_actor);
+
+  -- lock
+  if p_lifecycle = 'active' then
+    perform ranked_ledger.lock_supersession(p_workspace_id);
+  end if;
+  perform ranked_ledger.lock_decisions(p_workspace_id, array[p_memory_id]);
+  select * into strict v_before from public.agent_memories m where m.id = p_memory_id;
+  v_changed := v_before.lifecycle_status <> p_lifecycle;
+
+  -- mutate
+  if v_changed then
+    if p_lifecycle = 'active' then
+      with gone as (
+        delete from public.agent_memory_relations r
+        where r.to_memory_id = p_memory_id and r.relation = 'supersedes' returning r.from_memory_id)
+      select coalesce(array_agg(g.from_memory_id order by g.from_memory_id), '{}') into v_freed from gone g;
+    end if;
+    update public.agent_memories m set lifecycle_status = p_lifecycle where m.id = p_memory_id;
+    perform ranked_ledger.note_lifecycle_change(v_before, p_lifecycle, v_freed, p_reason, p_actor);
+  end if;
+  return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object('changed', v_changed);
+end
+$$;
+
+comment on function public.set_decision_lifecycle(text, uuid, text, text, text) is
+  'Rejects, disputes, marks stale or restores a decision. Restoring takes back the supersessions that point at it; the review action names them.';
+
+-- decision_ledger/360_edit_decision.sql -----------------------------------------------------------------------------
+
+-- Importance and pin: one value of the ledger row each, with an audit event where it changed.
+
+create or replace function ranked_ledger.note_edit(p_workspace_id text, p_memory_id uuid, p_payload jsonb)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, payload)
+  select 'memory_edited', p_workspace_id, m.project_id, m.id, p_payload
+  from public.agent_memories m where m.id = p_memory_id;
+end
+$$;
+
+comment on function ranked_ledger.note_edit(text, uuid, jsonb) is 'The audit event of an edit; the payload names its kind and holds none of the decision''s words.';
+
+create or replace function public.set_decision_importance(p_workspace_id text, p_memory_id uuid, p_importance float8)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before  numeric;
+  v_changed boolean;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if p_importance is null or p_importance not between 0 and 1 then -- NaN is greater than 1
+    raise sqlstate '22023' using
+      message = 'p_importance is not a number from 0 to 1.',
+      hint = '0 is of no importance, 0.5 the usual, 1 the greatest; it is kept to two digits.';
+  end if;
+
+  -- lock
+  perform ranked_ledger.lock_decisions(p_workspace_id, array[p_memory_id]);
+  select l.importance into strict v_before
+  from public.agent_decision_ledger l where l.memory_id = p_memory_id for no key update;
+
+  -- mutate
+  update public.agent_decision_ledger l set importance = p_importance::numeric(3, 2), updated_at = now()
+  where l.memory_id = p_memory_id and l.importance <> p_importance::numeric(3, 2);
+  v_changed := found;
+  if v_changed then
+    perform ranked_ledger.note_edit(p_workspace_id, p_memory_id, jsonb_build_object(
+      'kind', 'decision_importance', 'before', v_before, 'after', p_importance::numeric(3, 2)));
+  end if;
+  return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object('changed', v_changed);
+end
+$$;
+
+comment on function public.set_decision_importance(text, uuid, float8) is
+  'How much a decision matters, in [0,1], kept to two digits.';
+
+create or replace function public.pin_decision(p_workspace_id text, p_memory_id uuid, p_pinned boolean default true)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_pinned  boolean := coalesce(p_pinned, true);
+  v_changed boolean;
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.lock_decisions(p_workspace_id, array[p_memory_id]);
+  update public.agent_decision_ledger l set pinned = v_pinned, updated_at = now()
+  where l.memory_id = p_memory_id and l.pinned <> v_pinned;
+  v_changed := found;
+  if v_changed then
+    perform ranked_ledger.note_edit(p_workspace_id, p_memory_id,
+      jsonb_build_object('kind', case when v_pinned then 'decision_pinned' else 'decision_unpinned' end));
+  end if;
+  return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object('changed', v_changed);
+end
+$$;
+
+comment on function public.pin_decision(text, uuid, boolean) is
+  'A pinned decision comes first in every recall that it is a candidate of. p_pinned false takes the pin out.';
+
+-- decision_ledger/365_forget_decision.sql ---------------------------------------------------------------------------
+
+-- Forgetting leaves ids, times and numbers, none of the decision's words. The memory's row is locked first, then what
+-- hangs on it, so that it waits for a record or a link that rests on the decision, and never the other way round.
+
+create or replace function ranked_ledger.forgotten_json(p_workspace_id text, p_memory_id uuid, p_already boolean)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return (
+    select jsonb_build_object('memory_id', f.memory_id, 'forgotten_at', f.forgotten_at, 'already', p_already,
+                              'thought_deleted', f.thought_deleted, 'dependents', to_jsonb(f.dependents))
+    from ranked_ledger.forgotten_decisions f where f.memory_id = p_memory_id and f.workspace_id = p_workspace_id);
+end
+$$;
+
+comment on function ranked_ledger.forgotten_json(text, uuid, boolean) is
+  'The answer about a decision of the workspace that was forgotten; null where none was.';
+
+create or replace function ranked_ledger.drop_lonely_thought(p_thought_id uuid)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  -- the lock waits for a writer who is just pointing a memory at it; the next statement sees that memory
+  perform 1 from public.thoughts t where t.id = p_thought_id for update;
+  delete from public.thoughts t
+  where t.id = p_thought_id and not exists (select from public.agent_memories m where m.thought_id = t.id);
+  return found;
+end
+$$;
+
+comment on function ranked_ledger.drop_lonely_thought(uuid) is 'Deletes a thought that no memory points to. Returns whether it did.';
+
+create or replace function public.forget_decision(p_workspace_id text, p_memory_id uuid)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory          public.agent_memories;
+  v_dependents      uuid[];
+  v_thought_deleted boolean := false;
+  v_answer          jsonb;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if p_memory_id is not null then
+    select * into v_memory from public.agent_memories m
+    where m.id = p_memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision' for update;
+    v_answer := ranked_ledger.forgotten_json(p_workspace_id, p_memory_id, true);
+  end if;
+  if v_answer is not null and v_memory.id is null then
+    return v_answer;
+  end if;
+  perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
+
+  -- mutate: the memory takes its ledger row, edges, relations, reviews, recall items and history with it
+  delete from public.agent_memories m where m.id = p_memory_id;
+  if v_memory.thought_id is not null then
+    v_thought_deleted := ranked_ledger.drop_lonely_thought(v_memory.thought_id);
+  end if;
+  delete from ranked_ledger.enrolment_failures f where f.memory_id = p_memory_id; -- a reason may quote the text
+  select coalesce(array_agg(distinct g.memory_id), '{}') into v_dependents
+  from ranked_ledger.lost_grounds g where g.lost_memory_id = p_memory_id;
+  insert into ranked_ledger.forgotten_decisions (memory_id, workspace_id, thought_deleted, dependents)
+  values (p_memory_id, p_workspace_id, v_thought_deleted, v_dependents)
+  on conflict (memory_id) do update
+  set workspace_id = excluded.workspace_id, thought_deleted = excluded.thought_deleted,
+      dependents = excluded.dependents, forgotten_at = excluded.forgotten_at;
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, payload)
+  values ('memory_edited', p_workspace_id, v_memory.project_id, jsonb_build_object(
+    'kind', 'decision_forgotten', 'memory_id', p_memory_id, 'thought_id', v_memory.thought_id,
+    'thought_deleted', v_thought_deleted, 'dependents', to_jsonb(v_dependents)));
+
+  -- answer
+  return ranked_ledger.forgotten_json(p_workspace_id, p_memory_id, false);
+end
+$$;
+
+comment on function public.forget_decision(text, uuid) is
+  'Deletes a decision for good: ledger row, memory and, where no other memory points to it, the thought. What rested on it keeps a mark. A repeat answers the same.';
+
+-- decision_ledger/370_mark_recall_usage.sql -------------------------------------------------------------------------
+
+-- Usage is marked once per trace and decision, however often it is sent: the first word counts.
+
+create or replace function ranked_ledger.ignored_reasons(p_ignored jsonb)
+returns table (memory_id uuid, reason text) language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if jsonb_typeof(p_ignored) not in ('array', 'null') then
+    raise sqlstate '22023' using
+      message = 'p_ignored is not an array of {"memory_id", "reason"}.',
+      hint = 'Send [{"memory_id": "...", "reason": "..."}]; the reason may be left out.';
+  end if;
+  if exists (
+    select from jsonb_array_elements(case when jsonb_typeof(p_ignored) = 'array' then p_ignored else '[]' end) as i
+    where not case when jsonb_typeof(i.value) = 'object'
+                   then coalesce(i.value ->> 'memory_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+                        and coalesce(jsonb_typeof(i.value -> 'reason'), 'null') in ('string', 'null')
+                        and coalesce(octet_length(i.value ->> 'reason'), 0) <= 2000
+                   else false end) then
+    raise sqlstate '22023' using
+      message = 'An element of p_ignored is not {"memory_id", "reason"} with a reason of at most 2000 bytes.',
+      hint = 'Send [{"memory_id": "...", "reason": "..."}]; the reason may be left out.';
+  end if;
+  return query
+    select distinct on (r.id) r.id, r.reason
+    from (select (i.value ->> 'memory_id')::uuid as id, i.value ->> 'reason' as reason, i.ordinality
+          from jsonb_array_elements(case when jsonb_typeof(p_ignored) = 'array' then p_ignored else '[]' end)
+               with ordinality as i) as r
+    order by r.id, r.ordinality;
+end
+$$;
+
+comment on function ranked_ledger.ignored_reasons(jsonb) is
+  'Which decisions were ignored and why, each once. Refuses (22023) what is not a list of them.';
+
+create or replace function ranked_ledger.mark_items(p_trace public.agent_memory_recall_traces, p_used uuid[], p_ignored jsonb)
+returns table (memory_id uuid, was_used boolean) language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return query
+    with wanted as (
+      select u.id, true as used, null::text as reason from (select distinct x.id from unnest(p_used) as x (id)) as u
+      union all
+      select i.memory_id, false, coalesce(nullif(i.reason, ''), 'not said')
+      from ranked_ledger.ignored_reasons(p_ignored) i where i.memory_id <> all (p_used)),
+    marked as (
+      update public.agent_memory_recall_items t set used = w.used, ignored_reason = w.reason
+      from wanted w where t.trace_id = p_trace.id and t.memory_id = w.id and t.used is null
+      returning t.memory_id, t.used),
+    told as (
+      insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, trace_id, payload)
+      select case when k.used then 'memory_used' else 'memory_ignored' end, p_trace.workspace_id, p_trace.project_id,
+             k.memory_id, p_trace.id, '{"kind": "recall_usage"}'
+      from marked k)
+    select k.memory_id, k.used from marked k;
+end
+$$;
+
+comment on function ranked_ledger.mark_items(public.agent_memory_recall_traces, uuid[], jsonb) is
+  'Marks items that were not marked before, with an audit event each, and returns those. What is named as used and as ignored was used.';
+
+create or replace function public.mark_recall_usage(
+  p_workspace_id text, p_request_id uuid, p_used uuid[] default null, p_ignored jsonb default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_used    uuid[];
+  v_named   uuid[];
+  v_unknown uuid[];
+  v_trace   public.agent_memory_recall_traces;
+  v_marked  uuid[];
+  v_ignored int;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  v_used := array_remove(coalesce(p_used, '{}'), null);
+  select array_agg(distinct n.id) into v_named
+  from (select unnest(v_used) as id union all select i.memory_id from ranked_ledger.ignored_reasons(p_ignored) i) as n;
+  if cardinality(v_named) > 1000 then
+    raise sqlstate '22023' using
+      message = 'p_used and p_ignored name more than 1000 decisions.',
+      hint = 'A recall has 1000 items at most.';
+  end if;
+  select * into v_trace from public.agent_memory_recall_traces t
+  where t.request_id = p_request_id and t.workspace_id = p_workspace_id for key share;
+  if not found then
+    raise sqlstate 'RL404' using
+      message = format('There is no recall %s in this workspace.', coalesce(p_request_id::text, 'without a request id')),
+      hint = 'Use the request_id that recall_decisions answered; traced says whether it left a trace.';
+  end if;
+
+  -- lock: the trace against pruning, then memories, then items, each in id order, as a forget comes by them
+  perform 1 from public.agent_memories m
+  where m.id in (select i.memory_id from public.agent_memory_recall_items i
+                 where i.trace_id = v_trace.id and i.memory_id = any (v_named))
+  order by m.id for key share;
+  perform 1 from public.agent_memory_recall_items i
+  where i.trace_id = v_trace.id and i.memory_id = any (v_named) order by i.memory_id for no key update;
+  select coalesce(array_agg(n.id order by n.id), '{}') into v_unknown from unnest(v_named) as n (id)
+  where not exists (select from public.agent_memory_recall_items i where i.trace_id = v_trace.id and i.memory_id = n.id);
+
+  -- mutate
+  select coalesce(array_agg(k.memory_id order by k.memory_id) filter (where k.was_used), '{}'),
+         count(*) filter (where not k.was_used)
+  into v_marked, v_ignored from ranked_ledger.mark_items(v_trace, v_used, p_ignored) k;
+  perform public.touch_decision_recall(v_marked, true);
+
+  -- answer
+  return jsonb_build_object('used', cardinality(v_marked), 'ignored', v_ignored, 'unknown', to_jsonb(v_unknown),
+    'already', coalesce(cardinality(v_named), 0) - cardinality(v_unknown) - cardinality(v_marked) - v_ignored);
+end
+$$;
+
+comment on function public.mark_recall_usage(text, uuid, uuid[], jsonb) is
+  'What became of a recall''s items: used, or ignored with a reason. Each item is marked once; a repeat counts as already.';
+
+-- decision_ledger/375_recall_policy_stats.sql -----------------------------------------------------------------------
+
+create or replace function public.recall_policy_stats(p_workspace_id text, p_since timestamptz default null)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  return coalesce((
+    select jsonb_agg(to_jsonb(s) order by s.recall_policy)
+    from (
+      select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
+             count(distinct t.id) as recall_requests,
+             count(i.id) as items_returned,
+             avg(i.similarity)::float8 as avg_similarity,
+             avg(i.ranking_score)::float8 as avg_ranking_score,
+             (avg((i.used is true)::int) filter (where i.id is not null))::float8 as used_rate,
+             (avg((i.ignored_reason is not null)::int) filter (where i.id is not null))::float8 as ignored_rate
+      from public.agent_memory_recall_traces t
+      left join public.agent_memory_recall_items i on i.trace_id = t.id and i.returned
+      where t.workspace_id = p_workspace_id and (p_since is null or t.created_at >= p_since)
+      group by 1) as s), '[]');
+end
+$$;
+
+comment on function public.recall_policy_stats(text, timestamptz) is
+  'The columns of the view agent_recall_policy_stats, of one workspace and since a time.';
+
+-- decision_ledger/380_prune_traces.sql ------------------------------------------------------------------------------
+
+create or replace function public.prune_traces(p_workspace_id text, p_before timestamptz, p_limit int default 1000)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_deleted int;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if p_before is null or p_limit is null or p_limit not between 1 and 10000 then
+    raise sqlstate '22023' using
+      message = 'p_before is missing, or p_limit is not a number from 1 to 10000.',
+      hint = 'Say up to when traces go, and call again while the answer says more.';
+  end if;
+
+  -- mutate: a trace that somebody is marking is left for the next call
+  with old as materialized (
+    select t.id from public.agent_memory_recall_traces t
+    where t.workspace_id = p_workspace_id and t.created_at < p_before
+    order by t.created_at, t.id limit p_limit for update skip locked)
+  delete from public.agent_memory_recall_traces t using old where t.id = old.id;
+  get diagnostics v_deleted = row_count;
+
+  -- answer: a full portion, or the caller would turn round what is locked
+  return jsonb_build_object('deleted', v_deleted, 'more', v_deleted = p_limit and exists (
+    select from public.agent_memory_recall_traces t where t.workspace_id = p_workspace_id and t.created_at < p_before));
+end
+$$;
+
+comment on function public.prune_traces(text, timestamptz, int) is
+  'Deletes traces that are older than a time, oldest first, p_limit at most, with their items; counters and audit events stay.';
 
 -- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 create table if not exists ranked_ledger.enrolment_failures (
   id           bigint primary key generated always as identity,
-  memory_id    uuid,
+  memory_id    uuid unique,
   workspace_id text,
+  stream_id    uuid,
   operation    text not null,
   reason       text not null,
   failed_with  text not null,
@@ -10,7 +11,9 @@ create table if not exists ranked_ledger.enrolment_failures (
 
 alter table ranked_ledger.enrolment_failures enable row level security;
 
-create index if not exists enrolment_failures_memory_idx on ranked_ledger.enrolment_failures (memory_id);
+-- what only the moment refused (a snapshot, a deadlock, a lock): the next settlement of the stream tries it again
+create index if not exists enrolment_failures_transient_idx on ranked_ledger.enrolment_failures (stream_id)
+  where failed_with in ('40001', '40P01', '55P03');
 
 comment on table ranked_ledger.enrolment_failures is
-  'What our triggers could not do while the host''s write went through: the reason and the SQLSTATE. enroll_missing_decisions mends and clears them.';
+  'What our triggers could not do while the host''s write went through: the last reason and SQLSTATE of a memory. The next settlement of the stream mends what only the moment refused, enroll_missing_decisions the rest.';

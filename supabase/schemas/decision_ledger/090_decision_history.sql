@@ -16,8 +16,10 @@ create index if not exists lifecycle_transitions_memory_idx on ranked_ledger.lif
 comment on table ranked_ledger.lifecycle_transitions is
   'Each change of a decision''s lifecycle: from, to, the newest step of its stream then, the time. Derived; agent_memories.lifecycle_status is in force.';
 
+-- No foreign key: two of the host's transactions that delete both ends of an edge would meet in a deadlock, the one with the
+-- lock on the dependent's row, the other with that on the edge.
 create table if not exists ranked_ledger.lost_grounds (
-  memory_id      uuid not null references public.agent_memories (id) on delete cascade,
+  memory_id      uuid not null,
   lost_memory_id uuid not null,
   relation       text not null,
   lost_at        timestamptz not null default now(),

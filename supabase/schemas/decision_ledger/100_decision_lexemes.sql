@@ -1,12 +1,13 @@
 -- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
--- found by the first half of its words is better than a write that fails.
+-- found by the first half of its words is better than a write that fails. Nor is more than a million characters read: 20 MB
+-- cost the host's write seven seconds, and the API's statements end after eight.
 create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
 returns tsvector language plpgsql immutable parallel safe
 set search_path = public, extensions, pg_temp
 set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
 as $$
 declare
-  v_text text := coalesce(p_content, '') || ' ' || coalesce(p_rationale, '');
+  v_text text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
 begin
   -- below this size no text can reach the limit, so the common case pays for no subtransaction
   if octet_length(v_text) <= 100000 then
@@ -23,7 +24,7 @@ end
 $$;
 
 comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
-  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits.';
+  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
 
 -- Rows that reach the ledger without their lexemes, and rationales that change.
 create or replace function ranked_ledger.fill_search_lexemes()

@@ -1,7 +1,7 @@
 -- The life of a step. At insert a row gets a provisional step, the newest that its transaction sees + 1, and a row in
 -- pending_steps; nothing is locked, so a host transaction that stays open blocks nobody. At commit a deferred trigger
 -- settles every stream that the transaction wrote to, once and in sorted order (in the order of events 21 of 40 transactions
--- met a deadlock): it locks the stream, numbers its pending rows behind the newest settled step, and lifts the mark.
+-- met a deadlock): it locks the streams, numbers their pending rows behind the newest settled step, and lifts the marks.
 
 create or replace function ranked_ledger.newest_settled_step(p_stream_id uuid)
 returns int language sql stable
@@ -17,85 +17,132 @@ $$;
 comment on function ranked_ledger.newest_settled_step(uuid) is
   'What streams.newest_step has to equal, from the rows themselves.';
 
-create or replace function ranked_ledger.settle_stream(p_stream_id uuid)
-returns int language plpgsql
+create or replace function ranked_ledger.lock_streams(p_stream_ids uuid[])
+returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
-declare
-  v_newest  int;
-  v_settled int;
 begin
-  -- lock: `for no key update`, since `for update` collides with foreign-key checks
   insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
-  select l.stream_id, l.workspace_id, l.project_id, l.task_id, ranked_ledger.newest_settled_step(p_stream_id)
-  from public.agent_decision_ledger l where l.stream_id = p_stream_id limit 1
+  select l.stream_id, l.workspace_id, l.project_id, l.task_id, ranked_ledger.newest_settled_step(l.stream_id)
+  from unnest(p_stream_ids) as u (stream_id)
+  cross join lateral (select l.* from public.agent_decision_ledger l where l.stream_id = u.stream_id limit 1) as l
+  where not exists (select from ranked_ledger.streams s where s.stream_id = u.stream_id)
+  order by l.stream_id
   on conflict (stream_id) do nothing;
 
-  select s.newest_step into v_newest from ranked_ledger.streams s where s.stream_id = p_stream_id for no key update;
+  -- `for no key update`, since `for update` collides with foreign-key checks
+  perform from ranked_ledger.streams s where s.stream_id = any (p_stream_ids) order by s.stream_id for no key update;
+end
+$$;
 
-  if exists (select from ranked_ledger.pending_steps p where p.stream_id = p_stream_id and p.memory_id is null) then
-    v_newest := ranked_ledger.newest_settled_step(p_stream_id);
-  end if;
+comment on function ranked_ledger.lock_streams(uuid[]) is 'Locks streams until the end of the transaction, in sorted order.';
+
+-- Marks that other transactions left, and that we may settle now. Nothing is waited for: a transaction that moves, edits or
+-- deletes such a row may stay open, and the writers of the stream go past it.
+create or replace function ranked_ledger.take_left_over(p_stream_ids uuid[])
+returns bigint[] language sql volatile
+set search_path = public, extensions, pg_temp
+as $$
+  with marks as materialized (
+    select p.id, p.memory_id from ranked_ledger.pending_steps p
+    where p.is_left_over and p.stream_id = any (p_stream_ids) and p.txid <> pg_current_xact_id()
+    order by p.id for update skip locked),
+  held as materialized (
+    select l.memory_id from public.agent_decision_ledger l
+    where l.memory_id in (select m.memory_id from marks m) for no key update skip locked)
+  select coalesce(array_agg(m.id), '{}') from marks m
+  where m.memory_id in (select h.memory_id from held h)
+     or not exists (select from public.agent_decision_ledger l where l.memory_id = m.memory_id)
+$$;
+
+comment on function ranked_ledger.take_left_over(uuid[]) is
+  'Locks the marks of earlier transactions on these streams, and their ledger rows; those that somebody holds are left.';
+
+-- pending_steps is empty most of the time, and its statistics mislead the planner: every row is looked up by an index
+-- (`offset 0`), and nothing is joined with the marks themselves, which took 27 seconds for 10,000 rows where one was expected.
+create or replace function ranked_ledger.settle_streams(p_stream_ids uuid[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_own     xid8 := pg_current_xact_id();
+  v_left    bigint[];
+  v_settled int;
+begin
+  perform ranked_ledger.lock_streams(p_stream_ids);
+  perform ranked_ledger.mend_transient_failures(p_stream_ids);
+  v_left := ranked_ledger.take_left_over(p_stream_ids);
+
+  -- streams that lost a row
+  update ranked_ledger.streams s set newest_step = f.newest
+  from (select u.stream_id, ranked_ledger.newest_settled_step(u.stream_id) as newest
+        from (select distinct p.stream_id from ranked_ledger.pending_steps p
+              where p.memory_id is null and (p.txid = v_own or p.id = any (v_left)) and p.stream_id = any (p_stream_ids)) as u
+        offset 0) as f
+  where s.stream_id = f.stream_id and s.newest_step <> f.newest;
 
   -- number: in the order of the writes, each assigned step is one more than the greatest before it, given ones included
-  with pending as (
-    select p.id, p.memory_id, p.step_is_given, l.step_index,
-           count(*) filter (where not p.step_is_given) over (order by p.id) as assigned
-    from ranked_ledger.pending_steps p
-    join public.agent_decision_ledger l on l.memory_id = p.memory_id and l.stream_id = p.stream_id
-    where p.stream_id = p_stream_id),
-  placed as (
-    select p.memory_id, p.step_is_given, p.step_index,
-           least(ranked_ledger.max_step(), p.assigned + greatest(v_newest, max(
-             case when p.step_is_given and p.step_index <= ranked_ledger.max_step()
-                  then p.step_index - p.assigned end) over (order by p.id))) as final_step
-    from pending p),
+  with mark as (
+    select p.id, p.stream_id, p.memory_id, p.step_is_given from ranked_ledger.pending_steps p
+    where p.txid = v_own and p.stream_id = any (p_stream_ids)
+    union all
+    select p.id, p.stream_id, p.memory_id, p.step_is_given from ranked_ledger.pending_steps p where p.id = any (v_left)),
+  counted as (
+    select m.stream_id, m.memory_id, m.id, m.step_is_given, l.step_index,
+           (select s.newest_step from ranked_ledger.streams s where s.stream_id = m.stream_id) as newest,
+           count(*) filter (where not m.step_is_given) over (partition by m.stream_id order by m.id) as assigned
+    from mark m
+    cross join lateral (
+      select d.stream_id, d.step_index from public.agent_decision_ledger d where d.memory_id = m.memory_id offset 0) as l
+    where l.stream_id = m.stream_id),
+  placed as materialized (
+    select c.stream_id, c.memory_id, c.step_is_given, c.step_index,
+           least(ranked_ledger.max_step(), c.assigned + greatest(c.newest, max(
+             case when c.step_is_given and c.step_index <= ranked_ledger.max_step()
+                  then c.step_index - c.assigned end) over (partition by c.stream_id order by c.id))) as final_step
+    from counted c),
   moved as (
     update public.agent_decision_ledger l set step_index = p.final_step
     from placed p
-    where l.memory_id = p.memory_id and not p.step_is_given and l.step_index <> p.final_step)
-  select count(*), greatest(v_newest, max(
-           case when p.step_is_given then case when p.step_index <= ranked_ledger.max_step() then p.step_index end
-                else p.final_step end))
-  into v_settled, v_newest
-  from placed p;
+    where l.memory_id = p.memory_id and not p.step_is_given and p.step_index <> p.final_step),
+  reached as (
+    update ranked_ledger.streams s set newest_step = r.newest
+    from (select p.stream_id, max(case when not p.step_is_given then p.final_step
+                                       when p.step_index <= ranked_ledger.max_step() then p.step_index end) as newest
+          from placed p group by p.stream_id) as r
+    where s.stream_id = r.stream_id and s.newest_step < r.newest)
+  select count(*) into v_settled from placed;
 
-  delete from ranked_ledger.pending_steps p where p.stream_id = p_stream_id;
-  update ranked_ledger.streams s set newest_step = v_newest
-  where s.stream_id = p_stream_id and s.newest_step <> v_newest;
+  delete from ranked_ledger.pending_steps p where p.txid = v_own and p.stream_id = any (p_stream_ids);
+  delete from ranked_ledger.pending_steps p where p.id = any (v_left);
   return v_settled;
 end
 $$;
 
-comment on function ranked_ledger.settle_stream(uuid) is
-  'Settles the pending rows of a stream that this transaction sees, under the stream''s lock. Returns how many.';
+comment on function ranked_ledger.settle_streams(uuid[]) is
+  'Settles the pending rows of streams, those of this transaction and those left over, under the streams'' locks. Returns how many.';
 
+-- lock_timeout: a transaction that settled early may hold a stream for as long as it likes, and a host's commit neither waits
+-- for it without end nor becomes the victim of a deadlock; the rows stay marked.
 create or replace function ranked_ledger.settle_steps()
 returns trigger language plpgsql security definer -- runs at the commit of writers with no right on our tables
 set search_path = public, extensions, pg_temp
+set lock_timeout = '2s'
 as $$
-declare
-  v_stream_id uuid;
 begin
-  -- one deferred event a row, one settlement a transaction
-  if current_setting('ranked_ledger.unsettled', true) is distinct from '1' then
+  -- one deferred event a row, one settlement a transaction; a serializable one would conflict with every other writer
+  if current_setting('ranked_ledger.unsettled', true) is distinct from '1'
+     or current_setting('transaction_isolation') = 'serializable' then
     return null;
   end if;
   perform set_config('ranked_ledger.unsettled', '', true);
-  -- a serializable writer would conflict with every other writer of its streams
-  if current_setting('transaction_isolation') = 'serializable' then
-    return null;
-  end if;
   begin
-    for v_stream_id in
-      select distinct p.stream_id from ranked_ledger.pending_steps p
-      where p.txid = pg_current_xact_id() order by p.stream_id
-    loop
-      perform ranked_ledger.settle_stream(v_stream_id);
-    end loop;
+    perform ranked_ledger.settle_streams(array(
+      select distinct p.stream_id from ranked_ledger.pending_steps p where p.txid = pg_current_xact_id()));
   exception when others then
-    -- a snapshot older than another writer's settlement (40001), a deadlock: the rows stay marked for the next settlement
-    null;
+    -- a snapshot older than another writer's settlement (40001), a deadlock, a lock that was not to be had
+    update ranked_ledger.pending_steps p set is_left_over = true where p.txid = pg_current_xact_id();
   end;
   return null;
 end
@@ -110,25 +157,3 @@ create constraint trigger settle_steps_at_commit
   after insert on ranked_ledger.pending_steps
   deferrable initially deferred
   for each row execute function ranked_ledger.settle_steps();
-
-create or replace function ranked_ledger.note_lost_rows()
-returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  perform set_config('ranked_ledger.unsettled', '1', true);
-  insert into ranked_ledger.pending_steps (stream_id)
-  select distinct d.stream_id from deleted_rows d order by d.stream_id;
-  return null;
-exception when others then
-  raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
-  return null;
-end
-$$;
-
-comment on function ranked_ledger.note_lost_rows() is 'A stream that loses a row finds its newest step again at commit.';
-
-create or replace trigger agent_decision_ledger_note_lost_rows
-  after delete on public.agent_decision_ledger
-  referencing old table as deleted_rows
-  for each statement execute function ranked_ledger.note_lost_rows();

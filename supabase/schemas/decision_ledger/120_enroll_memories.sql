@@ -7,7 +7,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_own        jsonb := p_metadata -> 'agent_memory';
-  v_step       jsonb := coalesce(v_own -> 'step_index', p_metadata -> 'step_index');
+  v_step       jsonb := coalesce(nullif(v_own -> 'step_index', 'null'), p_metadata -> 'step_index', v_own -> 'step_index');
   v_importance jsonb := coalesce(v_own -> 'importance', p_metadata -> 'importance');
   v_others     jsonb := coalesce(v_own -> 'alternatives', p_metadata -> 'alternatives');
   v_number     numeric;
@@ -66,12 +66,17 @@ as $$
 declare
   v_enrolled int;
 begin
-  with facts as materialized (
-    select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.content, m.ordinality, f.*,
-           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id
+  perform set_config('ranked_ledger.unsettled', '1', true); -- before the marks: the trigger on them may be immediate
+  with config as materialized (
+    select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
+    from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
+  facts as materialized (
+    select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.memory_type, m.ordinality, f.*,
+           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
+           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale) as search_lexemes
     from unnest(p_memories) with ordinality as m
-    cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence) as f
-    where m.memory_type = 'decision'),
+    join config c on c.workspace_id = m.workspace_id
+    cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence::numeric) as f),
   bases as materialized (
     select s.stream_id, ranked_ledger.next_provisional_step(s.stream_id) - 1 as newest
     from (select distinct f.stream_id from facts f) as s),
@@ -86,10 +91,10 @@ begin
   enrolled as (
     insert into public.agent_decision_ledger as l (
       memory_id, workspace_id, project_id, task_id, flow_id, step_index, rationale, importance, alternatives, metadata,
-      search_lexemes)
+      search_lexemes, set_aside_at)
     select p.id, p.workspace_id, p.project_id, p.task_id, p.flow_id, coalesce(p.step_index, p.provisional_step),
-           p.rationale, p.importance, p.alternatives, coalesce(p.step_note, '{}'),
-           ranked_ledger.decision_lexemes(ranked_ledger.text_config(p.workspace_id), p.content, p.rationale)
+           p.rationale, p.importance, p.alternatives, coalesce(p.step_note, '{}'), p.search_lexemes,
+           case when p.memory_type <> 'decision' then now() end -- retyped before it was enrolled
     from placed p order by p.ordinality
     on conflict (memory_id) do nothing
     returning l.memory_id),
@@ -98,75 +103,99 @@ begin
     select p.stream_id, p.id, p.step_index is not null
     from placed p join enrolled e on e.memory_id = p.id order by p.ordinality)
   select count(*) into v_enrolled from enrolled;
-
-  if v_enrolled > 0 then
-    perform set_config('ranked_ledger.unsettled', '1', true);
-  end if;
   return v_enrolled;
 end
 $$;
 
 comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
-  'Writes the ledger rows of memories of type decision that have none, in the order given, with provisional steps. Returns how many.';
+  'Writes the ledger rows of memories that have none, in the order given, with provisional steps. Returns how many.';
 
-create or replace function ranked_ledger.note_failure(
-  p_memory_id uuid, p_workspace_id text, p_operation text, p_reason text, p_sqlstate text)
+create or replace function ranked_ledger.note_failures(
+  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  insert into ranked_ledger.enrolment_failures (memory_id, workspace_id, operation, reason, failed_with)
-  values (p_memory_id, p_workspace_id, p_operation, left(p_reason, 1000), p_sqlstate);
+  insert into ranked_ledger.enrolment_failures as f (memory_id, workspace_id, stream_id, operation, reason, failed_with)
+  select m.id, m.workspace_id, ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id), p_operation,
+         left(p_reason, 1000), p_sqlstate
+  from unnest(p_memories) as m
+  on conflict (memory_id) do update
+  set workspace_id = excluded.workspace_id, stream_id = excluded.stream_id, operation = excluded.operation,
+      reason = excluded.reason, failed_with = excluded.failed_with, failed_at = excluded.failed_at;
 exception when others then
-  raise warning 'Ranked Ledger: % of memory % failed and could not be noted: %', p_operation, p_memory_id, p_reason;
+  raise warning 'Ranked Ledger: % of % memories failed (%) and could not be noted: %', p_operation,
+    cardinality(p_memories), p_reason, sqlerrm;
 end
 $$;
 
-comment on function ranked_ledger.note_failure(uuid, text, text, text, text) is
-  'Keeps what a trigger could not do. Never raises: the host''s write goes first.';
+comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text) is
+  'Keeps what a trigger could not do, once a memory. Never raises: the host''s write goes first.';
 
-create or replace function ranked_ledger.enroll_or_note(p_memories public.agent_memories[])
+-- What both triggers share: p_operation is enrol or follow.
+create or replace function ranked_ledger.attend_or_note(p_memories public.agent_memories[], p_operation text)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_memory   public.agent_memories;
-  v_enrolled int := 0;
+  v_attended int := 0;
 begin
+  -- Nothing but notes under SERIALIZABLE. The foreign-key check of a ledger row reads agent_memories, as the follower reads
+  -- the ledger, and each reader conflicts with each writer of the same pages: one of two of the host's inserts was refused.
+  if current_setting('transaction_isolation') = 'serializable' then
+    perform ranked_ledger.note_failures(p_memories, p_operation, 'written under SERIALIZABLE', '40001');
+    return 0;
+  end if;
   begin
-    return ranked_ledger.enroll_memories(p_memories);
+    return case p_operation when 'enrol' then ranked_ledger.enroll_memories(p_memories)
+                            else ranked_ledger.follow_memories(p_memories) end;
   exception when others then
     null; -- one bad row must not cost the others their place: now one by one
   end;
   foreach v_memory in array p_memories loop
     begin
-      v_enrolled := v_enrolled + ranked_ledger.enroll_memories(array[v_memory]);
+      v_attended := v_attended + case p_operation when 'enrol' then ranked_ledger.enroll_memories(array[v_memory])
+                                                  else ranked_ledger.follow_memories(array[v_memory]) end;
     exception when others then
-      perform ranked_ledger.note_failure(v_memory.id, v_memory.workspace_id, 'enrol', sqlerrm, sqlstate);
+      perform ranked_ledger.note_failures(array[v_memory], p_operation, sqlerrm, sqlstate);
     end;
   end loop;
-  return v_enrolled;
+  return v_attended;
 end
 $$;
 
-comment on function ranked_ledger.enroll_or_note(public.agent_memories[]) is
-  'enroll_memories; what cannot be enrolled is kept in enrolment_failures.';
+comment on function ranked_ledger.attend_or_note(public.agent_memories[], text) is
+  'Enrols or follows memories; what cannot be done is kept in enrolment_failures.';
+
+create or replace function ranked_ledger.is_full(p_memories public.agent_memories[], p_bytes bigint)
+returns boolean language sql immutable parallel safe
+return cardinality(p_memories) >= 500 or p_bytes >= 8388608;
+
+comment on function ranked_ledger.is_full(public.agent_memories[], bigint) is
+  'Whether a chunk of memories is to be worked off: 500 rows, or 8 MB of text. Bounds what a COPY of long texts holds in memory.';
 
 create or replace function ranked_ledger.enroll_inserted_memories()
 returns trigger language plpgsql security definer -- the writer may have no right on our tables: 42501 would lose its write
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_chunk public.agent_memories[];
+  v_memory public.agent_memories;
+  v_chunk  public.agent_memories[] := '{}';
+  v_bytes  bigint := 0;
 begin
-  for v_chunk in -- bounds the memory of a COPY of large texts
-    select array_agg(c.memory order by c.position)
-    from (select n as memory, row_number() over () as position from inserted_memories n
-          where n.memory_type = 'decision') as c
-    group by (c.position - 1) / 500 order by (c.position - 1) / 500
-  loop
-    perform ranked_ledger.enroll_or_note(v_chunk);
+  for v_memory in select n.* from inserted_memories n where n.memory_type = 'decision' loop
+    v_chunk := array_append(v_chunk, v_memory);
+    v_bytes := v_bytes + octet_length(v_memory.content) + coalesce(pg_column_size(v_memory.metadata), 0);
+    if ranked_ledger.is_full(v_chunk, v_bytes) then
+      perform ranked_ledger.attend_or_note(v_chunk, 'enrol');
+      v_chunk := '{}';
+      v_bytes := 0;
+    end if;
   end loop;
+  if v_chunk <> '{}' then
+    perform ranked_ledger.attend_or_note(v_chunk, 'enrol');
+  end if;
   return null;
 exception when others then
   raise warning 'Ranked Ledger: decisions were not enrolled (%); enroll_missing_decisions mends it', sqlerrm;

@@ -1,0 +1,164 @@
+-- A decision whose memory changes: retyped, moved, edited, its lifecycle changed.
+
+create or replace function ranked_ledger.drop_foreign_edges(p_memory_ids uuid[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_dropped int;
+begin
+  with foreign_edge as materialized (
+    select e.id, e.from_memory_id, e.to_memory_id, e.relation
+    from public.agent_decision_edges e
+    where (e.from_memory_id = any (p_memory_ids) or e.to_memory_id = any (p_memory_ids))
+      and (select m.workspace_id from public.agent_memories m where m.id = e.from_memory_id)
+          <> (select m.workspace_id from public.agent_memories m where m.id = e.to_memory_id)
+    order by e.id for update),
+  gone as (
+    delete from public.agent_decision_edges e using foreign_edge f where e.id = f.id
+    returning e.from_memory_id, e.to_memory_id, e.relation,
+              case when e.from_memory_id = any (p_memory_ids) then e.from_memory_id else e.to_memory_id end as moved_id),
+  told as (
+    insert into public.agent_memory_audit_events (event_type, workspace_id, memory_id, actor_kind, payload)
+    select 'memory_edited', m.workspace_id, m.id, 'system', jsonb_build_object(
+      'kind', 'decision_edges_dropped', 'reason', 'moved to another workspace',
+      'edges', jsonb_agg(to_jsonb(g) - 'moved_id'))
+    from gone g join public.agent_memories m on m.id = g.moved_id
+    group by m.workspace_id, m.id)
+  select count(*) into v_dropped from gone;
+  return v_dropped;
+end
+$$;
+
+comment on function ranked_ledger.drop_foreign_edges(uuid[]) is
+  'Deletes the edges of decisions whose other end is in another workspace, with one audit event a decision.';
+
+create or replace function ranked_ledger.follow_memories(p_memories public.agent_memories[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_moved    uuid[]; -- to another stream
+  v_streams  uuid[]; -- from these
+  v_emigrant uuid[]; -- to another workspace
+begin
+  perform ranked_ledger.enroll_memories(array(
+    select m from unnest(p_memories) as m
+    where not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)));
+
+  with config as materialized (
+    select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
+    from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
+  held as materialized ( -- in id order, as whoever else locks several
+    select l.memory_id, l.stream_id as old_stream_id, l.workspace_id as old_workspace_id, l.set_aside_at is null as in_force,
+           m.memory_type = 'decision' as is_decision, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.ordinality,
+           ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
+           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale) as search_lexemes
+    from unnest(p_memories) with ordinality as m
+    join config c on c.workspace_id = m.workspace_id
+    join public.agent_decision_ledger l on l.memory_id = m.id
+    order by l.memory_id for no key update of l),
+  base as materialized (
+    select s.stream_id, ranked_ledger.next_provisional_step(s.stream_id) as next_step
+    from (select distinct h.stream_id from held h where h.is_decision and h.stream_id <> h.old_stream_id) as s),
+  target as materialized (
+    select h.*, b.stream_id is not null and h.is_decision and h.stream_id <> h.old_stream_id as is_moved,
+           least(ranked_ledger.max_step(), b.next_step - 1 + count(*) filter (where h.stream_id <> h.old_stream_id)
+                 over (partition by h.stream_id order by h.ordinality)) as next_step
+    from held h left join base b on b.stream_id = h.stream_id),
+  aside as (
+    update public.agent_decision_ledger l set set_aside_at = now(), updated_at = now()
+    from target t where l.memory_id = t.memory_id and not t.is_decision and l.set_aside_at is null),
+  followed as (
+    update public.agent_decision_ledger l
+    set workspace_id = t.workspace_id, project_id = t.project_id, task_id = t.task_id, flow_id = t.flow_id,
+        step_index = case when t.is_moved then t.next_step else l.step_index end,
+        metadata = case when t.is_moved then l.metadata || jsonb_build_object(
+                     'moves', coalesce(l.metadata -> 'moves', '[]') || jsonb_build_array(jsonb_build_object(
+                       'workspace_id', l.workspace_id, 'project_id', l.project_id, 'task_id', l.task_id,
+                       'step_index', l.step_index, 'at', now()))) else l.metadata end,
+        search_lexemes = t.search_lexemes, set_aside_at = null, updated_at = now()
+    from target t
+    where l.memory_id = t.memory_id and t.is_decision
+      and (t.is_moved or not t.in_force or l.flow_id is distinct from t.flow_id
+           or l.search_lexemes is distinct from t.search_lexemes))
+  select array_agg(t.memory_id order by t.ordinality), array_agg(distinct t.old_stream_id),
+         array_agg(t.memory_id) filter (where t.old_workspace_id <> t.workspace_id)
+  into v_moved, v_streams, v_emigrant
+  from target t where t.is_moved;
+
+  if v_moved is not null then
+    perform set_config('ranked_ledger.unsettled', '1', true);
+    delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);
+    insert into ranked_ledger.pending_steps (stream_id) select s.stream_id from unnest(v_streams) as s (stream_id) order by 1;
+    insert into ranked_ledger.pending_steps (stream_id, memory_id)
+    select l.stream_id, l.memory_id
+    from unnest(v_moved) with ordinality as v (memory_id, place)
+    join public.agent_decision_ledger l on l.memory_id = v.memory_id order by v.place;
+  end if;
+  if v_emigrant is not null then
+    perform ranked_ledger.drop_foreign_edges(v_emigrant);
+  end if;
+  return cardinality(p_memories);
+end
+$$;
+
+comment on function ranked_ledger.follow_memories(public.agent_memories[]) is
+  'Makes ledger rows agree with their memories: enrolled, set aside or restored, moved (the next free step there, the old one in the row''s metadata), their words indexed. Does nothing where they agree.';
+
+create or replace function ranked_ledger.follow_updated_memories()
+returns trigger language plpgsql security definer -- as for enrolment: the writer may have no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory public.agent_memories;
+  v_chunk  public.agent_memories[] := '{}';
+  v_bytes  bigint := 0;
+begin
+  begin
+    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
+    select n.id, o.lifecycle_status, n.lifecycle_status, s.newest_step
+    from memories_after n
+    join memories_before o on o.id = n.id
+    join public.agent_decision_ledger l on l.memory_id = n.id
+    left join ranked_ledger.streams s on s.stream_id = l.stream_id
+    where n.memory_type = 'decision' and n.lifecycle_status is distinct from o.lifecycle_status;
+  exception when others then
+    raise warning 'Ranked Ledger: a lifecycle transition was not noted (%)', sqlerrm;
+  end;
+
+  for v_memory in -- as they are now: a trigger of the host may have changed them once more
+    select m.* from memories_after n
+    join memories_before o on o.id = n.id
+    join public.agent_memories m on m.id = n.id
+    where 'decision' in (o.memory_type, n.memory_type)
+      and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content)
+          is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content)
+  loop
+    v_chunk := array_append(v_chunk, v_memory);
+    v_bytes := v_bytes + octet_length(v_memory.content) + coalesce(pg_column_size(v_memory.metadata), 0);
+    if ranked_ledger.is_full(v_chunk, v_bytes) then
+      perform ranked_ledger.attend_or_note(v_chunk, 'follow');
+      v_chunk := '{}';
+      v_bytes := 0;
+    end if;
+  end loop;
+  if v_chunk <> '{}' then
+    perform ranked_ledger.attend_or_note(v_chunk, 'follow');
+  end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: decisions were not followed (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.follow_updated_memories() is
+  'The ledger follows its memories, a statement at a time. The host''s update goes through whatever happens here.';
+
+-- A statement trigger, as for inserts: row by row, a task of 10,000 decisions that is renamed costs 10,000 subtransactions.
+drop trigger if exists trg_agent_decision_ledger_follow on public.agent_memories;
+create trigger trg_agent_decision_ledger_follow
+  after update on public.agent_memories
+  referencing old table as memories_before new table as memories_after
+  for each statement execute function ranked_ledger.follow_updated_memories();
