@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.rig import hosts
 from tests.rig.databases import Database, Server, running_server
 
