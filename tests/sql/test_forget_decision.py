@@ -174,7 +174,7 @@ def test_whoever_builds_on_it_at_the_same_time_is_marked_or_refused(ledger: Ledg
             assert len(ledger.get(memory_id)["lost_ground"]) == 1
 
 
-def test_forgetting_marking_and_recording_at_once_do_not_deadlock(ledger: Ledger) -> None:
+def test_forgetting_recalling_marking_and_recording_at_once_do_not_deadlock(ledger: Ledger) -> None:
     ids = [ledger.id(f"{n}") for n in range(24)]
     requests = [ledger.trace(*ids) for _ in range(6)]
 
@@ -197,7 +197,13 @@ def test_forgetting_marking_and_recording_at_once_do_not_deadlock(ledger: Ledger
         for _ in range(10):
             call(connection, "record_decision", workspace_id="acme", content="x")
 
+    def recall(connection: Connection) -> None:
+        for _ in range(10):
+            assert call(connection, "recall_decisions", workspace_id="acme", match_count=24)["traced"]
+
     work = [
+        recall,
+        recall,
         *(forget(number) for number in range(4)),
         *(mark(request_id) for request_id in requests),
         record,

@@ -179,6 +179,27 @@ def test_a_bad_argument_is_named_and_nothing_is_written(
     assert sum(rows(shared_ledger.database).values()) == 0
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"importance": "very"},
+        {"step_index": 1.5},
+        {"step_index": "seven"},
+        {"step_index": 2**70},
+        {"pinned": "perhaps"},
+        {"depends_on": "not an array"},
+        {"depends_on": ["not an id"]},
+    ],
+    ids=str,
+)
+def test_a_wrong_type_is_refused_by_the_database_itself(
+    shared_ledger: Ledger, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(psycopg.DataError):
+        shared_ledger.record(**arguments)
+    assert sum(rows(shared_ledger.database).values()) == 0
+
+
 def test_another_dimension_is_refused_with_both_numbers(ledger: Ledger) -> None:
     said = ledger.refused("RL463", "record_decision", content="A decision", embedding="[1,2,3]")
     assert "3" in str(said.message_primary)

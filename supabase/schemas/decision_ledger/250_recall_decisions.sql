@@ -51,6 +51,10 @@ begin
     return true; -- the same request at the same time has left the trace
   end if;
 
+  -- a decision that was forgotten since it was found must not cost the others their trace
+  perform 1 from public.agent_memories m
+  where m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h)
+  order by m.id for key share;
   insert into public.agent_memory_recall_items (trace_id, memory_id, rank, similarity, ranking_score, returned, use_policy_snapshot)
   select v_trace_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int,
          -- within the host's column ranges; a null stays null, which least and greatest alone would turn into a bound
@@ -61,7 +65,8 @@ begin
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
            where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
                            'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
-  from jsonb_array_elements(p_packed -> 'hits') as h;
+  from jsonb_array_elements(p_packed -> 'hits') as h
+  join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
 
   insert into public.agent_memory_audit_events (
     event_type, workspace_id, project_id, trace_id, actor_kind, runtime_name, task_id, payload)
