@@ -5,6 +5,7 @@ Asks through PostgREST only, with the service key, and knocks with the public ke
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
@@ -46,6 +47,7 @@ FUNCTIONS: Final = (
 _TABLES: Final = ("agent_decision_ledger", "agent_decision_edges")
 _CLOSED: Final = (401, 403, 404)
 _SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,24 @@ def mend(
         on_progress(total)
         if not done.more or not done.enrolled + done.settled:
             return total
+
+
+def await_functions(ledger: RankedLedger, *, seconds: float = 20.0) -> None:
+    """Wait until PostgREST has seen a push: it hears of it by a notification, and takes a moment.
+
+    Example:
+        >>> await_functions(ledger)                                             # doctest: +SKIP
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            ledger.status()
+        except NotInstalledError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 def _unanswered(error: RankedLedgerError, client: httpx.Client, connection: Connection) -> Iterator[Finding]:

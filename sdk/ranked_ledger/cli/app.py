@@ -77,4 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         hint = f"Try `{context.command_path} --help`." if context is not None else None
         return failures.usage(message(), hint=hint, as_json=as_json) if message() else failures.USAGE
+    if code == failures.INTERRUPTED:
+        # typer has caught the interrupt and said nothing
+        return failures.report(KeyboardInterrupt(), as_json=as_json)
     return code if isinstance(code, int) else failures.OK

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.text import Text
 
-from ranked_ledger import Hit, RankedLedger, Weights, shipped
+from ranked_ledger import Hit, RankedLedger, Weights, doctor, shipped
 from ranked_ledger.cli import demo_questions, importing_report, output, supabase_cli
 from ranked_ledger.cli.connection import AsJson
 from ranked_ledger.cli.demo_questions import Question
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.errors import InvalidArgumentError, NotInstalledError, RankedLedgerError
+from ranked_ledger.errors import InvalidArgumentError, RankedLedgerError
 
 if TYPE_CHECKING:
     from ranked_ledger.cli.demo_report import Report
@@ -29,8 +29,6 @@ T = TypeVar("T")
 commands = typer.Typer()
 
 _WORKSPACE = "demo"
-_SEEN_SECONDS = 20.0
-_POLL_SECONDS = 0.05
 _READ = 3  # of a plain list of hits an agent reads the first few
 
 
@@ -68,7 +66,7 @@ def demo(
         with RankedLedger(
             info.url, info.secret_key, workspace=_WORKSPACE, project=folder.resolve().name
         ) as ledger:
-            _await_functions(ledger)
+            doctor.await_functions(ledger)
             with bar() as advance:
                 imported, seconds = _timed(lambda: adr.import_folder(ledger, records, on_progress=advance))
             report.step(f"imported {folder}: {len(imported.recorded)} records", seconds)
@@ -118,20 +116,6 @@ def _push(info: StackInfo, report: Report) -> None:
         _, seconds = _timed(lambda: supabase_cli.push(program, Path(project), info.db_url))
     names = " and ".join(copy.migration.area.replace("_", " ") for copy in plan.copies)
     report.step(f"supabase db push: {names}", seconds)
-
-
-def _await_functions(ledger: RankedLedger) -> None:
-    """PostgREST hears of the push by a notification, and takes a moment to read the schema anew."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while True:
-        try:
-            ledger.status()
-        except NotInstalledError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_POLL_SECONDS)
-        else:
-            return
 
 
 def _ask(ledger: RankedLedger, number: int, question: Question, limit: int, report: Report) -> dict[str, Any]:

@@ -51,7 +51,9 @@ def show(value: object, text: Callable[[], RenderableType], *, as_json: bool) ->
         ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
         print(json.dumps(document(value), indent=2, ensure_ascii=ascii_only, default=str))
     else:
-        console().print(text())
+        shown = text()
+        # a terminal wraps a text itself, and a pipe wants its lines whole
+        console().print(shown, soft_wrap=isinstance(shown, Text))
 
 
 def say(text: str) -> None:

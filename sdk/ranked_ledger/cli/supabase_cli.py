@@ -72,8 +72,11 @@ def _install(programs: Path, say: Callable[[str], None]) -> Path:
 def push(program: Path, project: Path, db_url: str) -> None:
     """`supabase db push` of a project folder to a database; what it says is shown where it fails."""
     command = [str(program), "db", "push", "--db-url", db_url, "--yes"]
+    own = project / ".supabase-cli"
+    own.mkdir(exist_ok=True)
     try:
-        done = _run(command, project, _PUSH_SECONDS)
+        # the program unpacks parts of itself into TMPDIR and leaves them there, and it notes things in HOME
+        done = _run(command, project, _PUSH_SECONDS, TMPDIR=str(own), HOME=str(own))
     except OSError as error:
         raise SupabaseCliError(
             f"{program} cannot be started: {error.strerror}", hint=f"set {PROGRAM_VARIABLE} to a Supabase CLI"
@@ -84,13 +87,16 @@ def push(program: Path, project: Path, db_url: str) -> None:
         raise SupabaseCliError("`supabase db push` failed", detail=done.stdout.strip()[-1500:])
 
 
-def _run(command: list[str], folder: Path, seconds: int) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], folder: Path, seconds: int, **environment: str
+) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "DO_NOT_TRACK": "1",
         "SUPABASE_TELEMETRY_DISABLED": "1",
         "NO_COLOR": "1",
         "CI": "1",
+        **environment,
     }
     # what the user's own project says must not lead the push elsewhere
     for name in ("SUPABASE_DB_URL", "SUPABASE_PROJECT_ID", "SUPABASE_WORKDIR", "SUPABASE_DB_PASSWORD"):

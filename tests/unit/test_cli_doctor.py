@@ -1,0 +1,149 @@
+"""What the doctor concludes from answers that a healthy server does not give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+
+from ranked_ledger import RankedLedger, doctor, settings
+
+URL = "http://ledger.test"
+REST = f"{URL}/rest/v1"
+KEY = "sb_secret_test"
+STATUS = {
+    "schema_version": 1,
+    "postgres_version": "17.6",
+    "pgvector_version": "0.8.0",
+    "pgvector_schema": "extensions",
+}
+PATHS = {f"/rpc/{name}": {} for name in doctor.FUNCTIONS}
+ABSENT = {"code": "PGRST202", "message": "no such function"}
+
+
+@pytest.fixture
+def ledger() -> Iterator[RankedLedger]:
+    with RankedLedger(URL, KEY, workspace="acme", max_retries=0) as ledger:
+        yield ledger
+
+
+def examine(ledger: RankedLedger, **options: str) -> doctor.Diagnosis:
+    return doctor.examine(ledger, settings.project(URL, KEY), **options)  # type: ignore[arg-type]
+
+
+def named(found: doctor.Diagnosis, name: str) -> doctor.Finding:
+    return next(one for one in found.findings if one.name == name)
+
+
+def healthy(mock: respx.MockRouter, **status: object) -> None:
+    mock.post(f"{REST}/rpc/ledger_schema_version").respond(json=1)
+    mock.post(f"{REST}/rpc/ledger_status", headers={"apikey": KEY}).respond(json=STATUS | status)
+    mock.get(f"{REST}/").respond(json={"paths": PATHS})
+
+
+def test_our_list_of_functions_is_the_documented_one() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "sql-api.md").read_text(encoding="utf-8")
+    table = text.split("## Functions")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)\(", table, re.M)) == set(doctor.FUNCTIONS)
+
+
+def test_not_installed(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(url__startswith=f"{REST}/rpc/").respond(404, json=ABSENT)
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_ledger").respond(404, json={"code": "42P01"})
+    found = examine(ledger)
+    assert not found.healthy
+    assert "db push" in (named(found, "installed").next or "")
+
+
+def test_installed_but_not_seen(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(url__startswith=f"{REST}/rpc/").respond(404, json=ABSENT)
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_ledger").respond(json=[])
+    found = examine(ledger)
+    assert named(found, "installed").state == "ok"
+    assert "notify pgrst, 'reload schema'" in (named(found, "functions").next or "")
+
+
+def test_a_function_that_is_not_seen(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    healthy(respx_mock)
+    respx_mock.get(f"{REST}/").respond(
+        json={"paths": {k: v for k, v in PATHS.items() if k != "/rpc/pin_decision"}}
+    )
+    finding = named(examine(ledger), "functions")
+    assert (finding.state, finding.text) == ("problem", "PostgREST does not see pin_decision.")
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(404), httpx.Response(200, text="<html>"), httpx.Response(200, json=[])]
+)
+def test_a_list_that_cannot_be_read_is_no_problem(
+    ledger: RankedLedger, respx_mock: respx.MockRouter, answer: httpx.Response
+) -> None:
+    healthy(respx_mock)
+    respx_mock.get(f"{REST}/").mock(return_value=answer)
+    found = examine(ledger)
+    assert named(found, "functions").state == "note"
+    assert found.healthy
+
+
+def test_a_public_key_that_is_let_in(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    healthy(respx_mock)
+    respx_mock.post(url__startswith=f"{REST}/rpc/", headers={"apikey": "sb_publishable_x"}).respond(401)
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_ledger").respond(json=[])
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_edges").respond(403)
+    finding = named(examine(ledger, public_key="sb_publishable_x"), "public key")
+    assert finding.state == "problem"
+    assert "read agent_decision_ledger" in finding.text
+    assert "call" not in finding.text
+
+
+def test_a_gateway_that_fails_says_nothing_about_rights(
+    ledger: RankedLedger, respx_mock: respx.MockRouter
+) -> None:
+    healthy(respx_mock)
+    respx_mock.post(url__startswith=f"{REST}/rpc/", headers={"apikey": "eyJ.x.y"}).mock(
+        side_effect=httpx.ConnectError
+    )
+    respx_mock.get(url__startswith=f"{REST}/agent").respond(502)
+    assert named(examine(ledger, public_key="eyJ.x.y"), "public key").state == "note"
+
+
+def test_what_the_ledger_itself_found(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    check = {
+        "name": "no_enrolment_failures",
+        "ok": False,
+        "detail": "2 noted. Call enroll_missing_decisions.",
+    }
+    failure = {
+        "memory_id": "00000000-0000-0000-0000-000000000001",
+        "workspace_id": "acme",
+        "reason": "full",
+        "sqlstate": "53100",
+    }
+    healthy(respx_mock, checks=[check], recent_failures=[failure])
+    found = examine(ledger)
+    assert not found.healthy
+    assert named(found, "no enrolment failures").next == "`ranked-ledger doctor --mend`"
+    assert "full [53100]" in named(found, "not enrolled").text
+
+
+def test_a_wrong_key_ends_the_examination(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(url__startswith=f"{REST}/rpc/").respond(401, json={"message": "Invalid API key"})
+    found = examine(ledger)
+    assert [one.name for one in found.findings] == ["connection"]
+    assert found.as_dict()["status"] is None
+
+
+def test_mending_ends_where_nothing_moves(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(f"{REST}/rpc/ledger_schema_version").respond(json=1)
+    route = respx_mock.post(f"{REST}/rpc/enroll_missing_decisions")
+    route.side_effect = [
+        httpx.Response(200, json={"enrolled": 5, "settled": 1, "failed": 0, "more": True}),
+        httpx.Response(200, json={"enrolled": 0, "settled": 0, "failed": 3, "more": True}),
+    ]
+    done = doctor.mend(ledger)
+    assert (done.enrolled, done.settled, done.failed, done.more) == (5, 1, 3, True)
+    assert route.call_count == 2

@@ -1,0 +1,106 @@
+"""`init`: the shipped migrations get into a project once, in order, and later than what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ranked_ledger import shipped
+from ranked_ledger.cli import app as cli
+from ranked_ledger.cli import failures
+
+FOLDER = Path("supabase") / "migrations"
+
+
+def names(project: Path) -> list[str]:
+    return sorted(path.name for path in (project / FOLDER).iterdir())
+
+
+def test_the_checkout_s_migrations_are_found() -> None:
+    assert [one.area for one in shipped.migrations()] == ["open_brain", "decision_ledger"]
+    assert all(one.heading.startswith("-- Ranked Ledger: ") for one in shipped.migrations())
+
+
+def test_an_empty_project_gets_both_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == 0
+    assert names(tmp_path) == [one.name for one in shipped.migrations()]
+    for one in shipped.migrations():
+        assert (tmp_path / FOLDER / one.name).read_text(encoding="utf-8") == one.text
+    said = capsys.readouterr().out
+    assert "supabase db push" in said
+    assert "SQL editor" in said
+
+
+def test_a_host_gets_the_ledger_only(tmp_path: Path) -> None:
+    assert cli.run(["init", str(tmp_path)]) == 0
+    assert [name.split("_", 1)[1] for name in names(tmp_path)] == ["decision_ledger.sql"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("20990101000000_later.sql", ["20990101000001_open_brain.sql", "20990101000002_decision_ledger.sql"]),
+        ("20991231235959_eve.sql", ["21000101000000_open_brain.sql", "21000101000001_decision_ledger.sql"]),
+        ("99999999999999_end.sql", ["100000000000000_open_brain.sql", "100000000000001_decision_ledger.sql"]),
+    ],
+)
+def test_versions_are_later_than_the_newest_that_is_there(
+    tmp_path: Path, theirs: str, ours: list[str]
+) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / theirs).write_text("select 1;")
+    (tmp_path / FOLDER / "0001_early.sql").write_text("select 1;")
+    (tmp_path / FOLDER / "notes.txt").write_text("no migration")
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == 0
+    assert set(ours) < set(names(tmp_path))
+
+
+def test_a_second_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.run(["init", str(tmp_path)])
+    before = names(tmp_path)
+    capsys.readouterr()
+    assert cli.run(["init", str(tmp_path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["written"] == []
+    assert answer["present"] == [str(tmp_path / FOLDER / before[0])]
+    assert names(tmp_path) == before
+
+
+def test_a_renamed_copy_with_windows_line_ends_is_known(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    text = shipped.migrations()[1].text.replace("\n", "\r\n")
+    (tmp_path / FOLDER / "20990101000000_their_name.sql").write_bytes(text.encode())
+    assert cli.run(["init", str(tmp_path)]) == 0
+    assert names(tmp_path) == ["20990101000000_their_name.sql"]
+
+
+def test_an_edited_copy_is_refused_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.run(["init", str(tmp_path)])
+    copy = tmp_path / FOLDER / names(tmp_path)[0]
+    copy.write_text(copy.read_text(encoding="utf-8") + "drop table x;\n", encoding="utf-8")
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == failures.FAILED
+    assert str(copy) in capsys.readouterr().err
+    assert names(tmp_path) == [copy.name]
+
+
+def test_the_open_brain_cannot_come_after_the_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.run(["init", str(tmp_path)])
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == failures.FAILED
+    assert "has to come before" in capsys.readouterr().err
+    assert len(names(tmp_path)) == 1
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["init", str(tmp_path), "--dry-run"]) == 0
+    assert "would be written" in capsys.readouterr().out
+    assert not (tmp_path / "supabase").exists()
+
+
+def test_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "supabase").write_text("a file")
+    assert cli.run(["init", str(tmp_path)]) == failures.FAILED
+    assert capsys.readouterr().err.startswith("Error: ")

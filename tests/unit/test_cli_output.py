@@ -1,0 +1,59 @@
+"""What is printed: nothing that a terminal would obey, and the same without a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from ranked_ledger import Decision
+from ranked_ledger.cli import output, tables
+
+NASTY = "safe\x1b]0;title\x07 [bold]not markup[/bold] \u202egnp \x9b31m :smile:"
+
+
+def decision(**changes: object) -> Decision:
+    fields = {
+        "memory_id": "00000000-0000-0000-0000-000000000001",
+        "workspace_id": "acme",
+        "step_index": 3,
+        "content": NASTY,
+        "importance": 0.5,
+        "lifecycle_status": "active",
+        "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z",
+    }
+    return Decision.model_validate(fields | changes)
+
+
+def test_stored_text_cannot_speak_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.console().print(tables.decided(decision()))
+    output.console().print(tables.decisions([decision(task_id=NASTY, project_id=NASTY)]))
+    shown = capsys.readouterr().out
+    assert "[bold]not markup[/bold]" in shown
+    assert ":smile:" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+def test_without_a_terminal_there_is_no_colour_and_nothing_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    output.console().print(tables.decisions([decision(content="word " * 60)]))
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert shown.count("word") == 60
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.show({"said": "日本"}, lambda: "", as_json=True)
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue().decode("latin-1")) == {"said": "日本"}  # type: ignore[attr-defined]
+
+
+def test_what_a_decision_is_marked_with() -> None:
+    shown = str(tables.decided(decision(step_settled=False, pinned=True, replayed=True, changed=False)))
+    for mark in ("(provisional)", "pinned", "recorded before", "no change"):
+        assert mark in shown
