@@ -84,18 +84,20 @@ begin
     ('thoughts', 'id uuid, content text, embedding vector, metadata jsonb, created_at timestamptz, updated_at timestamptz'),
     ('agent_memories', 'id uuid, thought_id uuid, workspace_id text, project_id text, task_id text, flow_id text, '
       'visibility text, memory_type text, summary text, content text, lifecycle_status text, provenance_status text, '
-      'confidence numeric, created_by text, requires_user_confirmation bool, review_status text, metadata jsonb, '
-      'created_at timestamptz, updated_at timestamptz'),
+      'confidence numeric, created_by text, runtime_name text, requires_user_confirmation bool, review_status text, '
+      'metadata jsonb, created_at timestamptz, updated_at timestamptz'),
     ('agent_memory_relations', 'id uuid, from_memory_id uuid, to_memory_id uuid, relation text, metadata jsonb'),
     ('agent_memory_review_actions', 'id uuid, memory_id uuid, action text, actor_id any, actor_label text, notes text, '
       'before jsonb, after jsonb, created_at timestamptz'),
     ('agent_memory_recall_traces', 'id uuid, request_id uuid, workspace_id text, project_id text, task_id text, '
-      'flow_id text, query text, schema_version any, request_payload jsonb, response_policy jsonb, created_at timestamptz'),
+      'flow_id text, runtime_name text, query text, schema_version any, request_payload jsonb, response_policy jsonb, '
+      'created_at timestamptz'),
     ('agent_memory_recall_items', 'id uuid, trace_id uuid, memory_id uuid, rank any, similarity numeric, '
       'ranking_score numeric, returned bool, used bool, ignored_reason text, use_policy_snapshot jsonb, '
       'created_at timestamptz'),
     ('agent_memory_audit_events', 'id uuid, event_type text, workspace_id text, project_id text, memory_id uuid, '
-      'trace_id uuid, actor_kind text, actor_label text, payload jsonb, created_at timestamptz')
+      'trace_id uuid, actor_kind text, actor_label text, runtime_name text, task_id text, payload jsonb, '
+      'created_at timestamptz')
     -- contract columns: end
   ) as wanted (relation, cols)
   join pg_catalog.pg_class c on c.relname = wanted.relation and c.relnamespace = 'public'::regnamespace
@@ -314,9 +316,10 @@ $do$;
 
 -- decision_ledger/010_workspace_settings.sql ------------------------------------------------------------------------
 
+-- The configuration is kept by name: a stored regconfig would refuse the host's next pg_upgrade.
 create table if not exists ranked_ledger.workspace_settings (
   workspace_id text primary key,
-  text_config  regconfig not null default 'pg_catalog.english'
+  text_config  text not null default 'pg_catalog.english'
 );
 
 alter table ranked_ledger.workspace_settings enable row level security;
@@ -329,7 +332,7 @@ returns regconfig language sql stable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
   select coalesce((select s.text_config from ranked_ledger.workspace_settings s where s.workspace_id = p_workspace_id),
-                  'pg_catalog.english'::regconfig)
+                  'pg_catalog.english')::regconfig
 $$;
 
 comment on function ranked_ledger.text_config(text) is
@@ -499,17 +502,19 @@ create table if not exists ranked_ledger.enrolment_failures (
   operation    text not null,
   reason       text not null,
   failed_with  text not null,
+  is_transient boolean not null default false,
   failed_at    timestamptz not null default now()
 );
 
 alter table ranked_ledger.enrolment_failures enable row level security;
 
--- what only the moment refused (a snapshot, a deadlock, a lock): the next settlement of the stream tries it again
 create index if not exists enrolment_failures_transient_idx on ranked_ledger.enrolment_failures (stream_id)
-  where failed_with in ('40001', '40P01', '55P03');
+  where is_transient;
 
 comment on table ranked_ledger.enrolment_failures is
   'What our triggers could not do while the host''s write went through: the last reason and SQLSTATE of a memory. The next settlement of the stream mends what only the moment refused, enroll_missing_decisions the rest.';
+comment on column ranked_ledger.enrolment_failures.is_transient is
+  'Only the moment refused it (a snapshot, a deadlock, a lock): the next settlement of the stream tries it once more.';
 
 -- decision_ledger/080_idempotency_keys.sql --------------------------------------------------------------------------
 
@@ -805,22 +810,21 @@ returns trigger language plpgsql security definer -- fired by cascades from the 
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  -- a cascade is one statement a row: the block, a subtransaction, is entered once a stream
+  -- a cascade is one statement a row: one mark a stream and transaction, and no subtransaction id for the others
   if exists (
     select from deleted_rows d
     where not exists (select from ranked_ledger.pending_steps p
                       where p.txid = pg_current_xact_id() and p.stream_id = d.stream_id and p.memory_id is null)
        or exists (select from ranked_ledger.lost_grounds g where g.memory_id = d.memory_id))
   then
-    begin
-      perform set_config('ranked_ledger.unsettled', '1', true);
-      insert into ranked_ledger.pending_steps (stream_id)
-      select distinct d.stream_id from deleted_rows d order by d.stream_id;
-      delete from ranked_ledger.lost_grounds g using deleted_rows d where g.memory_id = d.memory_id;
-    exception when others then
-      raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
-    end;
+    perform set_config('ranked_ledger.unsettled', '1', true);
+    insert into ranked_ledger.pending_steps (stream_id)
+    select distinct d.stream_id from deleted_rows d order by d.stream_id;
+    delete from ranked_ledger.lost_grounds g using deleted_rows d where g.memory_id = d.memory_id;
   end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
   return null;
 end
 $$;
@@ -841,6 +845,9 @@ begin
   update ranked_ledger.streams s set newest_step = -1 where s.newest_step <> -1;
   delete from ranked_ledger.lost_grounds g
   where not exists (select from public.agent_memories m where m.id = g.memory_id);
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the streams of an emptied ledger were not reset (%)', sqlerrm;
   return null;
 end
 $$;
@@ -966,25 +973,27 @@ comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
   'Writes the ledger rows of memories that have none, in the order given, with provisional steps. Returns how many.';
 
 create or replace function ranked_ledger.note_failures(
-  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text)
+  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text, p_may_retry boolean default true)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  insert into ranked_ledger.enrolment_failures as f (memory_id, workspace_id, stream_id, operation, reason, failed_with)
+  insert into ranked_ledger.enrolment_failures as f (
+    memory_id, workspace_id, stream_id, operation, reason, failed_with, is_transient)
   select m.id, m.workspace_id, ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id), p_operation,
-         left(p_reason, 1000), p_sqlstate
+         left(p_reason, 1000), p_sqlstate, p_may_retry and p_sqlstate in ('40001', '40P01', '55P03')
   from unnest(p_memories) as m
   on conflict (memory_id) do update
   set workspace_id = excluded.workspace_id, stream_id = excluded.stream_id, operation = excluded.operation,
-      reason = excluded.reason, failed_with = excluded.failed_with, failed_at = excluded.failed_at;
+      reason = excluded.reason, failed_with = excluded.failed_with, is_transient = excluded.is_transient,
+      failed_at = excluded.failed_at;
 exception when others then
   raise warning 'Ranked Ledger: % of % memories failed (%) and could not be noted: %', p_operation,
     cardinality(p_memories), p_reason, sqlerrm;
 end
 $$;
 
-comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text) is
+comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text, boolean) is
   'Keeps what a trigger could not do, once a memory. Never raises: the host''s write goes first.';
 
 -- What both triggers share: p_operation is enrol or follow.
@@ -1176,11 +1185,14 @@ begin
   if v_moved is not null then
     perform set_config('ranked_ledger.unsettled', '1', true);
     delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);
-    insert into ranked_ledger.pending_steps (stream_id) select s.stream_id from unnest(v_streams) as s (stream_id) order by 1;
-    insert into ranked_ledger.pending_steps (stream_id, memory_id)
-    select l.stream_id, l.memory_id
-    from unnest(v_moved) with ordinality as v (memory_id, place)
-    join public.agent_decision_ledger l on l.memory_id = v.memory_id order by v.place;
+    insert into ranked_ledger.pending_steps (stream_id, memory_id) -- one statement: the trigger on it may be immediate
+    select x.stream_id, x.memory_id
+    from (select s.stream_id, null::uuid as memory_id, s.place from unnest(v_streams) with ordinality as s (stream_id, place)
+          union all
+          select l.stream_id, l.memory_id, v.place
+          from unnest(v_moved) with ordinality as v (memory_id, place)
+          join public.agent_decision_ledger l on l.memory_id = v.memory_id) as x
+    order by x.place;
   end if;
   if v_emigrant is not null then
     perform ranked_ledger.drop_foreign_edges(v_emigrant);
@@ -1376,7 +1388,29 @@ comment on function ranked_ledger.note_lost_ground() is
 
 create or replace trigger agent_decision_edges_note_lost_ground
   after delete on public.agent_decision_edges
-  for each row execute function ranked_ledger.note_lost_ground();
+  for each row when (old.relation = 'depends_on') -- to inform or to block somebody is not to rest on him
+  execute function ranked_ledger.note_lost_ground();
+
+-- The cascades of a memory take its edges by one end, then by the other: two of the host's deletes, of the two ends, met in
+-- between. Taken once before, in one order, they wait for each other instead.
+create or replace function ranked_ledger.hold_edges()
+returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform from public.agent_decision_edges e
+  where e.from_memory_id = old.id or e.to_memory_id = old.id order by e.id for update;
+  return old;
+exception when others then
+  return old;
+end
+$$;
+
+comment on function ranked_ledger.hold_edges() is 'Locks the edges of a memory that is deleted, in id order.';
+
+create or replace trigger trg_agent_decision_ledger_hold_edges
+  before delete on public.agent_memories
+  for each row execute function ranked_ledger.hold_edges();
 
 -- decision_ledger/150_mend.sql --------------------------------------------------------------------------------------
 
@@ -1392,7 +1426,7 @@ begin
   for v_memory in
     select m.* from ranked_ledger.enrolment_failures f
     join public.agent_memories m on m.id = f.memory_id
-    where f.failed_with in ('40001', '40P01', '55P03') and f.stream_id = any (p_stream_ids)
+    where f.is_transient and f.stream_id = any (p_stream_ids)
     order by f.id limit 500
     for update of f skip locked for key share of m skip locked
   loop
@@ -1400,8 +1434,7 @@ begin
       perform ranked_ledger.follow_memories(array[v_memory]);
       delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
     exception when others then
-      -- no longer of the moment: a settlement must not try it for ever
-      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, 'mend ' || sqlstate);
+      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, sqlstate, false); -- not for ever
     end;
   end loop;
 end
@@ -1473,6 +1506,11 @@ begin
     end;
   end loop;
 
+  -- deleted while triggers, foreign keys among them, were off
+  delete from public.agent_decision_ledger l
+  where (p_workspace_id is null or l.workspace_id = p_workspace_id)
+    and not exists (select from public.agent_memories m where m.id = l.memory_id);
+
   -- an edge may be added while an end of it moves to another workspace, each unseen by the other
   perform ranked_ledger.drop_foreign_edges(array(
     select e.from_memory_id from public.agent_decision_edges e
@@ -1527,6 +1565,9 @@ begin
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
     and (f.operation = 'enrol' and exists (select from public.agent_decision_ledger l where l.memory_id = f.memory_id)
          or not exists (select from public.agent_memories m where m.id = f.memory_id));
+
+  -- both ends of an edge deleted at once, each unseen by the other
+  delete from ranked_ledger.lost_grounds g where not exists (select from public.agent_memories m where m.id = g.memory_id);
 
   select count(*) into v_missing from public.agent_memories m
   where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
@@ -1892,18 +1933,30 @@ comment on function public.touch_decision_recall(uuid[], boolean) is
 
 -- decision_ledger/240_agent_recall_policy_stats.sql -----------------------------------------------------------------
 
-drop view if exists public.agent_recall_policy_stats;
-create view public.agent_recall_policy_stats with (security_invoker = true) as
-select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
-       count(distinct t.id) as recall_requests,
-       count(i.id) as items_returned,
-       avg(i.similarity) as avg_similarity,
-       avg(i.ranking_score) as avg_ranking_score,
-       avg((i.used is true)::int) filter (where i.id is not null) as used_rate,
-       avg((i.ignored_reason is not null)::int) filter (where i.id is not null) as ignored_rate
-from public.agent_memory_recall_traces t
-left join public.agent_memory_recall_items i on i.trace_id = t.id and i.returned
-group by 1;
+-- Replaced in place, since a host's own views may stand on it. Where the published proposal's view has other column types,
+-- which cannot be replaced (42P16), it is dropped first.
+do $do$
+declare
+  v_view text := $view$
+    create or replace view public.agent_recall_policy_stats with (security_invoker = true) as
+    select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
+           count(distinct t.id) as recall_requests,
+           count(i.id) as items_returned,
+           avg(i.similarity) as avg_similarity,
+           avg(i.ranking_score) as avg_ranking_score,
+           avg((i.used is true)::int) filter (where i.id is not null) as used_rate,
+           avg((i.ignored_reason is not null)::int) filter (where i.id is not null) as ignored_rate
+    from public.agent_memory_recall_traces t
+    left join public.agent_memory_recall_items i on i.trace_id = t.id and i.returned
+    group by 1
+  $view$;
+begin
+  execute v_view;
+exception when invalid_table_definition then
+  execute 'drop view public.agent_recall_policy_stats';
+  execute v_view;
+end
+$do$;
 
 comment on view public.agent_recall_policy_stats is
   'Recall policies side by side, from the traces: requests, items returned, mean similarity and score, shares of items that were used and ignored.';
@@ -2028,6 +2081,10 @@ begin
     return true; -- the same request at the same time has left the trace
   end if;
 
+  -- a decision that was forgotten since it was found must not cost the others their trace
+  perform 1 from public.agent_memories m
+  where m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h)
+  order by m.id for key share;
   insert into public.agent_memory_recall_items (trace_id, memory_id, rank, similarity, ranking_score, returned, use_policy_snapshot)
   select v_trace_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int,
          -- within the host's column ranges; a null stays null, which least and greatest alone would turn into a bound
@@ -2038,7 +2095,8 @@ begin
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
            where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
                            'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
-  from jsonb_array_elements(p_packed -> 'hits') as h;
+  from jsonb_array_elements(p_packed -> 'hits') as h
+  join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
 
   insert into public.agent_memory_audit_events (
     event_type, workspace_id, project_id, trace_id, actor_kind, runtime_name, task_id, payload)
@@ -2573,13 +2631,27 @@ comment on function public.ledger_status(text) is
 -- A key stands for one request of one operation in one workspace. The insert comes first: a second call with the same key,
 -- sent while the first still runs, waits on it and then answers what the first one wrote.
 
+create or replace function ranked_ledger.request_digest(p_request jsonb)
+returns bytea language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  -- embedding services do not answer the same vector twice to the last digit: an honest repeat would be another request
+  select sha256(convert_to(case jsonb_typeof(p_request)
+    when 'array' then (select coalesce(jsonb_agg(e.value - '{embedding,embedding_model}'::text[] order by e.ordinality), '[]')
+                       from jsonb_array_elements(p_request) with ordinality as e)::text
+    else (p_request - '{embedding,embedding_model}'::text[])::text end, 'UTF8'))
+$$;
+
+comment on function ranked_ledger.request_digest(jsonb) is
+  'What a request is compared by under its key: everything but its vectors.';
+
 create or replace function ranked_ledger.claim_key(
   p_workspace_id text, p_operation text, p_key text, p_request jsonb)
 returns uuid[] language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_digest bytea := sha256(convert_to(p_request::text, 'UTF8'));
+  v_digest bytea := ranked_ledger.request_digest(p_request);
   v_known  ranked_ledger.idempotency_keys;
   v_left   int;
 begin

@@ -5,22 +5,21 @@ returns trigger language plpgsql security definer -- fired by cascades from the 
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  -- a cascade is one statement a row: the block, a subtransaction, is entered once a stream
+  -- a cascade is one statement a row: one mark a stream and transaction, and no subtransaction id for the others
   if exists (
     select from deleted_rows d
     where not exists (select from ranked_ledger.pending_steps p
                       where p.txid = pg_current_xact_id() and p.stream_id = d.stream_id and p.memory_id is null)
        or exists (select from ranked_ledger.lost_grounds g where g.memory_id = d.memory_id))
   then
-    begin
-      perform set_config('ranked_ledger.unsettled', '1', true);
-      insert into ranked_ledger.pending_steps (stream_id)
-      select distinct d.stream_id from deleted_rows d order by d.stream_id;
-      delete from ranked_ledger.lost_grounds g using deleted_rows d where g.memory_id = d.memory_id;
-    exception when others then
-      raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
-    end;
+    perform set_config('ranked_ledger.unsettled', '1', true);
+    insert into ranked_ledger.pending_steps (stream_id)
+    select distinct d.stream_id from deleted_rows d order by d.stream_id;
+    delete from ranked_ledger.lost_grounds g using deleted_rows d where g.memory_id = d.memory_id;
   end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the newest step of a stream was not refreshed (%)', sqlerrm;
   return null;
 end
 $$;
@@ -41,6 +40,9 @@ begin
   update ranked_ledger.streams s set newest_step = -1 where s.newest_step <> -1;
   delete from ranked_ledger.lost_grounds g
   where not exists (select from public.agent_memories m where m.id = g.memory_id);
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the streams of an emptied ledger were not reset (%)', sqlerrm;
   return null;
 end
 $$;

@@ -111,25 +111,27 @@ comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
   'Writes the ledger rows of memories that have none, in the order given, with provisional steps. Returns how many.';
 
 create or replace function ranked_ledger.note_failures(
-  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text)
+  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text, p_may_retry boolean default true)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  insert into ranked_ledger.enrolment_failures as f (memory_id, workspace_id, stream_id, operation, reason, failed_with)
+  insert into ranked_ledger.enrolment_failures as f (
+    memory_id, workspace_id, stream_id, operation, reason, failed_with, is_transient)
   select m.id, m.workspace_id, ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id), p_operation,
-         left(p_reason, 1000), p_sqlstate
+         left(p_reason, 1000), p_sqlstate, p_may_retry and p_sqlstate in ('40001', '40P01', '55P03')
   from unnest(p_memories) as m
   on conflict (memory_id) do update
   set workspace_id = excluded.workspace_id, stream_id = excluded.stream_id, operation = excluded.operation,
-      reason = excluded.reason, failed_with = excluded.failed_with, failed_at = excluded.failed_at;
+      reason = excluded.reason, failed_with = excluded.failed_with, is_transient = excluded.is_transient,
+      failed_at = excluded.failed_at;
 exception when others then
   raise warning 'Ranked Ledger: % of % memories failed (%) and could not be noted: %', p_operation,
     cardinality(p_memories), p_reason, sqlerrm;
 end
 $$;
 
-comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text) is
+comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text, boolean) is
   'Keeps what a trigger could not do, once a memory. Never raises: the host''s write goes first.';
 
 -- What both triggers share: p_operation is enrol or follow.

@@ -90,11 +90,14 @@ begin
   if v_moved is not null then
     perform set_config('ranked_ledger.unsettled', '1', true);
     delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);
-    insert into ranked_ledger.pending_steps (stream_id) select s.stream_id from unnest(v_streams) as s (stream_id) order by 1;
-    insert into ranked_ledger.pending_steps (stream_id, memory_id)
-    select l.stream_id, l.memory_id
-    from unnest(v_moved) with ordinality as v (memory_id, place)
-    join public.agent_decision_ledger l on l.memory_id = v.memory_id order by v.place;
+    insert into ranked_ledger.pending_steps (stream_id, memory_id) -- one statement: the trigger on it may be immediate
+    select x.stream_id, x.memory_id
+    from (select s.stream_id, null::uuid as memory_id, s.place from unnest(v_streams) with ordinality as s (stream_id, place)
+          union all
+          select l.stream_id, l.memory_id, v.place
+          from unnest(v_moved) with ordinality as v (memory_id, place)
+          join public.agent_decision_ledger l on l.memory_id = v.memory_id) as x
+    order by x.place;
   end if;
   if v_emigrant is not null then
     perform ranked_ledger.drop_foreign_edges(v_emigrant);

@@ -123,4 +123,26 @@ comment on function ranked_ledger.note_lost_ground() is
 
 create or replace trigger agent_decision_edges_note_lost_ground
   after delete on public.agent_decision_edges
-  for each row execute function ranked_ledger.note_lost_ground();
+  for each row when (old.relation = 'depends_on') -- to inform or to block somebody is not to rest on him
+  execute function ranked_ledger.note_lost_ground();
+
+-- The cascades of a memory take its edges by one end, then by the other: two of the host's deletes, of the two ends, met in
+-- between. Taken once before, in one order, they wait for each other instead.
+create or replace function ranked_ledger.hold_edges()
+returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform from public.agent_decision_edges e
+  where e.from_memory_id = old.id or e.to_memory_id = old.id order by e.id for update;
+  return old;
+exception when others then
+  return old;
+end
+$$;
+
+comment on function ranked_ledger.hold_edges() is 'Locks the edges of a memory that is deleted, in id order.';
+
+create or replace trigger trg_agent_decision_ledger_hold_edges
+  before delete on public.agent_memories
+  for each row execute function ranked_ledger.hold_edges();

@@ -10,7 +10,7 @@ begin
   for v_memory in
     select m.* from ranked_ledger.enrolment_failures f
     join public.agent_memories m on m.id = f.memory_id
-    where f.failed_with in ('40001', '40P01', '55P03') and f.stream_id = any (p_stream_ids)
+    where f.is_transient and f.stream_id = any (p_stream_ids)
     order by f.id limit 500
     for update of f skip locked for key share of m skip locked
   loop
@@ -18,8 +18,7 @@ begin
       perform ranked_ledger.follow_memories(array[v_memory]);
       delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
     exception when others then
-      -- no longer of the moment: a settlement must not try it for ever
-      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, 'mend ' || sqlstate);
+      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, sqlstate, false); -- not for ever
     end;
   end loop;
 end
@@ -91,6 +90,11 @@ begin
     end;
   end loop;
 
+  -- deleted while triggers, foreign keys among them, were off
+  delete from public.agent_decision_ledger l
+  where (p_workspace_id is null or l.workspace_id = p_workspace_id)
+    and not exists (select from public.agent_memories m where m.id = l.memory_id);
+
   -- an edge may be added while an end of it moves to another workspace, each unseen by the other
   perform ranked_ledger.drop_foreign_edges(array(
     select e.from_memory_id from public.agent_decision_edges e
@@ -145,6 +149,9 @@ begin
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
     and (f.operation = 'enrol' and exists (select from public.agent_decision_ledger l where l.memory_id = f.memory_id)
          or not exists (select from public.agent_memories m where m.id = f.memory_id));
+
+  -- both ends of an edge deleted at once, each unseen by the other
+  delete from ranked_ledger.lost_grounds g where not exists (select from public.agent_memories m where m.id = g.memory_id);
 
   select count(*) into v_missing from public.agent_memories m
   where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
