@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ranked_ledger.adr import AdrRecord
 from ranked_ledger.adr.reading import read
@@ -314,3 +316,97 @@ def test_what_is_no_record() -> None:
     record, remarks = read("notes.md", "Some notes.\n\nMore of them.")
     assert record is None
     assert remarks[0].reason.startswith("no decision record")
+
+
+def test_what_stands_above_the_title_is_not_lost() -> None:
+    record = record_of("Status: rejected\n\nA word before.\n\n# 1. A\n\n## Decision\n\nYes.")
+    assert (record.title, record.status) == ("A", "rejected")
+    assert record.rationale == "A word before."
+
+
+def test_fields_in_a_table_or_in_bold() -> None:
+    record = record_of(
+        "# 1. A\n\n| Status | Accepted |\n|---|---|\n| Date | 2024-02-03 |\n\n## Decision\n\nYes."
+    )
+    assert (record.status, record.date) == ("accepted", date(2024, 2, 3))
+    record = record_of("# 1. A\n\n**Status:** Deprecated\n**Date**: 3 February 2024\n\n## Decision\n\nYes.")
+    assert (record.status, record.date) == ("deprecated", date(2024, 2, 3))
+
+
+WORDS = [
+    *(
+        "# ",
+        "## ",
+        "1. A\n",
+        "Status",
+        "Decision\n",
+        "Context\n",
+        "Links\n",
+        "Considered Options\n",
+        "Rejected\n",
+    ),
+    *(
+        "accepted",
+        "superseded by ",
+        "supersedes ",
+        "depends on ",
+        "ADR-2",
+        "[b](0002-b.md)",
+        "\n",
+        "\n\n",
+        "- ",
+        "* ",
+    ),
+    *(
+        "---\n",
+        "date: ",
+        "2024-02-30",
+        "importance: ",
+        "status: ",
+        ": ",
+        "|",
+        "<!--",
+        "-->",
+        "```\n",
+        "In the context of ",
+    ),
+    *(
+        "facing ",
+        "decided for ",
+        "to achieve ",
+        "Chosen option: ",
+        '"A"',
+        "(",
+        ")",
+        "[",
+        "]",
+        "é",
+        "状态",
+        "\t",
+        "> ",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=5), max_size=40).map("".join))
+def test_no_text_is_too_strange(text: str) -> None:
+    record, remarks = read("0001-x.md", text)
+    assert record is not None
+    assert record.text.strip()
+    assert len(record.alternatives) <= 20
+    assert all(one.path == "0001-x.md" for one in remarks)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# 1. A\n\n## Decision\n\n" + "[a](" * 10_000,
+        "a: b" + " " * 100_000 + "x\n\n# 1. A",
+        "# 1. A\n\n## Decision\n\nin the context of " + "facing a decided for b " * 5_000,
+        "# 1. A\n\n## Links\n\n" + "Depends on [a](b.md) " * 3_000,
+    ],
+    ids=["brackets", "spaces", "statement", "links"],
+)
+@pytest.mark.timeout(20)
+def test_no_text_takes_for_ever(text: str) -> None:
+    assert record_of(text)

@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path, PurePosixPath
@@ -19,6 +19,7 @@ from ranked_ledger.arguments import MAX_TEXT_BYTES
 from ranked_ledger.errors import ConfigurationError
 from ranked_ledger.models import Relation as EdgeRelation
 
+_MENTIONS: Final = ("cites", "relates_to")
 _MARKDOWN: Final = (".md", ".markdown")
 _NO_RECORD: Final = re.compile(
     r"^(?:readme|index|changelog|contributing|toc|summary|_.*|.*template.*)$", re.I
@@ -184,27 +185,20 @@ def _joined(
             remarks.append(
                 Remark(record.path, "superseded, but by no record of this folder: it becomes stale")
             )
-    kept = [edge for edge in edges.values() if not _told_already(edge, edges, supersessions)]
-    return tuple(kept), tuple(supersessions)
+    return tuple(_kept(list(edges.values()), supersessions)), tuple(supersessions)
 
 
-def _told_already(
-    edge: AdrEdge, edges: dict[tuple[str, str, str], AdrEdge], supersessions: dict[tuple[str, str], None]
-) -> bool:
-    """A citation beside a stronger relation of the same two says nothing new."""
-    if edge.said not in ("cites", "relates_to"):
-        return False
-    pair, inverse = (edge.source, edge.target), (edge.target, edge.source)
-    stronger = [one for one in edges.values() if one.said not in ("cites", "relates_to")]
-    return (
-        any((one.source, one.target) in (pair, inverse) for one in stronger)
-        or pair in supersessions
-        or inverse in supersessions
-        or (
-            edge.said == "cites"
-            and any((e.source, e.target) == inverse for e in edges.values() if e is not edge)
-        )
-    )
+def _kept(edges: list[AdrEdge], supersessions: Iterable[tuple[str, str]]) -> Iterator[AdrEdge]:
+    """Without those that say nothing new: a mention beside another relation of the same two."""
+    stronger = {frozenset((one.source, one.target)) for one in edges if one.said not in _MENTIONS}
+    stronger |= {frozenset(pair) for pair in supersessions}
+    said: set[frozenset[str]] = set()
+    for edge in edges:
+        pair = frozenset((edge.source, edge.target))
+        if edge.said in _MENTIONS and (pair in stronger or pair in said):
+            continue
+        said.add(pair)
+        yield edge
 
 
 def _not_in_force(old: AdrRecord, new: AdrRecord) -> str | None:

@@ -31,7 +31,7 @@ class Document:
     """A file, taken apart.
 
     - `front`: the front matter, keys in lower case. `problem`: why it could not be read, or None.
-    - `preamble`: what stands between the title and the first section.
+    - `preamble`: what stands around the title, before the first section.
     """
 
     title: str | None
@@ -54,13 +54,13 @@ def parse(text: str) -> Document:
     if titled and headings[0][2] > 1 and sum(level == headings[0][2] for _, _, level, _ in headings) > 1:
         titled, title = False, None  # a file whose sections all have one level has no title
     starts = headings[1:] if titled else headings
-    begin = headings[0][1] if titled else 0
+    above, begin = headings[0][:2] if titled else (0, 0)
     ends = [start for start, _, _, _ in starts] + [len(lines)]
     sections = tuple(
         Section(level, heading, "\n".join(lines[after:end]).strip())
         for (_, after, level, heading), end in zip(starts, ends[1:], strict=True)
     )
-    preamble = "\n".join(lines[begin : ends[0]]).strip()
+    preamble = "\n".join([*lines[:above], *lines[begin : ends[0]]]).strip()
     return Document(title, preamble, sections, MappingProxyType(front), problem)
 
 

@@ -19,7 +19,7 @@ from ranked_ledger.arguments import MAX_ALTERNATIVES
 # "* Status: accepted", "**Date:** 2024-01-31", "| Status | accepted |"
 _FIELD: Final = re.compile(
     r"^[ \t]*(?:[-*+>|][ \t]*)?(?:\*\*|__)?([^\W\d_][\w /-]{1,30}?)(?:\*\*|__)?[ \t]*"
-    r"[:\uff1a|](?:\*\*|__)?[ \t]*(.*?)[ \t|]*$"
+    r"[:\uff1a|](?:\*\*|__)?(.*)$"
 )
 _TITLE_NUMBER: Final = re.compile(
     r"^\s*(?:\[?(?:ADR|RFC|DR|MADR|EIP|HIP)[-_ #]*0*(\d{1,6})\]?|#?0*(\d{1,6})(?=[.:)\]\s\u2013\u2014-]))"
@@ -49,6 +49,7 @@ _Y_STATEMENT: Final = re.compile(
     r"(?:,?\s+because\s+(?P<because>.+?))?\s*(?:\.\s*$|$)",
     re.I | re.DOTALL,
 )
+_LONGEST_STATEMENT: Final = 2_000
 _WORD_IMPORTANCE: Final = {"critical": 1.0, "high": 0.9, "medium": 0.5, "normal": 0.5, "low": 0.2}
 
 
@@ -115,15 +116,22 @@ def _digest(document: Document) -> str:
 
 def _free_lines(preamble: str) -> list[str]:
     """The lines that are no fields such as "Status: accepted"."""
-    return [line for line in preamble.split("\n") if not ((found := _FIELD.match(line)) and found[2])]
+    return [line for line in preamble.split("\n") if not _field(line)]
+
+
+def _field(line: str) -> tuple[str, str] | None:
+    """Name and value of a line such as "* **Status:** accepted"."""
+    found = _FIELD.match(line)
+    value = found[2].strip("*_| \t") if found else ""
+    return (found[1].strip().casefold(), value) if found and value else None
 
 
 def _sorted(document: Document) -> Parts:
     """Each section under its kind; one whose heading says nothing belongs to the section above it."""
     parts = Parts()
     for line in document.preamble.splitlines():
-        if (found := _FIELD.match(line)) and found[2]:
-            parts.fields.setdefault(found[1].strip().casefold(), found[2].strip("* _"))
+        if field := _field(line):
+            parts.fields.setdefault(*field)
     kind: Kind | None = None
     depth = 0
     for section in document.sections:
@@ -256,7 +264,10 @@ def _headed(parts: Parts, *kinds: Kind) -> list[str]:
 
 
 def _y_statement(text: str) -> re.Match[str] | None:
-    return _Y_STATEMENT.search(markdown.words(text)) if "in the context of" in text.casefold() else None
+    # a sentence, not a book: its expression tries many ways to part a text
+    if len(text) > _LONGEST_STATEMENT or "in the context of" not in text.casefold():
+        return None
+    return _Y_STATEMENT.search(markdown.words(text))
 
 
 def _alternatives(parts: Parts, decision: str, statement: re.Match[str] | None) -> tuple[list[str], str]:
