@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import sys
+from uuid import UUID
 
 import pytest
 
-from ranked_ledger import Decision
+from ranked_ledger import Decision, Hit
 from ranked_ledger.cli import output, tables
 
 NASTY = "safe\x1b]0;title\x07 [bold]not markup[/bold] \u202egnp \x9b31m :smile:"
@@ -43,6 +44,20 @@ def test_without_a_terminal_there_is_no_colour_and_nothing_is_cut(capsys: pytest
     assert "\x1b" not in shown
     assert shown.count("word") == 60
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_an_id_stays_whole_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    hit = Hit(
+        rank=1, memory_id=UUID(int=1), content="word " * 30, line="", step_index=1234, importance=0.5, relevance=0.5,
+        relevance_source="cosine", recency=0.5, dependency_boost=0.5, ranking_score=-0.123, lifecycle_status="active",
+    )  # fmt: skip
+    output.console().print(tables.hit_table([hit]))
+    shown = capsys.readouterr().out
+    assert str(UUID(int=1)) in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:

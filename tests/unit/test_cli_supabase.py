@@ -50,7 +50,8 @@ def test_npm_installs_the_pinned_one(nowhere: Path, tmp_path: Path) -> None:
     assert supabase_cli.PACKAGE in said[0]
 
 
-def test_without_npm(nowhere: Path, tmp_path: Path) -> None:
+def test_without_npm(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(nowhere))
     with pytest.raises(supabase_cli.SupabaseCliError, match="npm"):
         supabase_cli.find(tmp_path)
 

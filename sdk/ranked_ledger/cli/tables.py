@@ -18,7 +18,7 @@ _SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}
 def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
     """An open table, without a frame. A tuple is a name and how it is justified or wrapped."""
     made = Table(
-        box=None, pad_edge=False, padding=(0, 1), title=title, title_justify="left", header_style="bold"
+        box=None, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left", header_style="bold"
     )
     for column in columns:
         name, kind = column if isinstance(column, tuple) else (column, "")
