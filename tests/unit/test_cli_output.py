@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
+from datetime import date
 from uuid import UUID
 
 import pytest
 
 from ranked_ledger import Decision, Hit
-from ranked_ledger.cli import output, tables
+from ranked_ledger.adr import AdrFolder, AdrRecord
+from ranked_ledger.cli import importing_report, output, tables
 
 NASTY = "safe\x1b]0;title\x07 [bold]not markup[/bold] \u202egnp \x9b31m :smile:"
 
@@ -58,6 +60,18 @@ def test_an_id_stays_whole_on_a_narrow_terminal(
     shown = capsys.readouterr().out
     assert str(UUID(int=1)) in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_long_title_takes_no_room_from_the_other_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    record = AdrRecord(
+        path="1.md", key="ADR-0001", number=1, title="word " * 40, date=date(2026, 1, 2), status=None, lifecycle="active",
+        text="", rationale=None, alternatives=(), importance=None, references=(), digest="",
+    )  # fmt: skip
+    output.console().print(importing_report.text(AdrFolder(records=(record,)), None))
+    shown = capsys.readouterr().out
+    assert "ADR-0001" in shown
+    assert "2026-01-02" in shown
+    assert shown.count("word") == 40
 
 
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:

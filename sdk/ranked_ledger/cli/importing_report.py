@@ -66,7 +66,7 @@ def text(folder: AdrFolder, report: ImportReport | None) -> RenderableType:
 def _records(folder: AdrFolder, report: ImportReport | None) -> RenderableType:
     if not folder.records:
         return Text("There is no decision record in this folder.")
-    shown = table("key", "date", "lifecycle", ("record", "short"), "import")
+    shown = table("key", "date", "lifecycle", ("record", "long"), "import")
     for one in folder.records[:_SHOWN]:
         shown.add_row(
             one_line(one.key if len(one.key) <= 24 else one.key[:23] + "…"),

@@ -25,9 +25,7 @@ def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
         if kind == "number":
             made.add_column(name, justify="right", no_wrap=True, min_width=len(name))
         elif kind == "long":
-            made.add_column(name, ratio=1, overflow="fold")
-        elif kind == "short":
-            made.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+            made.add_column(name, overflow="fold")
         else:
             made.add_column(name, no_wrap=True, min_width=len(name))
     return made
@@ -119,6 +117,8 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
         what = Text.assemble(mark, one_line(hit.summary or hit.content))
         if ids:
             what.append(f"\n{hit.memory_id}", "dim")
+            if hit.successor:
+                what.append(f"\nreplaced by {hit.successor}", "dim")
         source = _SOURCES.get(hit.relevance_source, hit.relevance_source)
         shown.add_row(
             str(hit.rank),
