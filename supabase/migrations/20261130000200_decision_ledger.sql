@@ -1342,6 +1342,11 @@ begin
   end if;
 
   if new.relation = 'depends_on' then
+    if current_setting('transaction_isolation') = 'repeatable read' then
+      raise sqlstate '0A000' using
+        message = 'depends_on cannot be added under REPEATABLE READ: its snapshot hides edges that would make a cycle of it',
+        hint = 'Use READ COMMITTED, the default, or SERIALIZABLE.';
+    end if;
     -- two transactions that add the two halves of a cycle do not see each other: one lock a workspace, for edges only
     perform pg_advisory_xact_lock(hashtextextended('ranked_ledger.edges ' || v_from, 0));
     -- nothing rests on a decision that is new: it can close no cycle, and what it rests on need not be walked
@@ -1919,8 +1924,8 @@ begin
     select l.memory_id from public.agent_decision_ledger l
     where l.memory_id = any (p_memory_ids) order by l.memory_id for no key update)
   update public.agent_decision_ledger l
-  set recall_count = l.recall_count + case when coalesce(p_used, false) then 0 else 1 end,
-      used_count = l.used_count + case when coalesce(p_used, false) then 1 else 0 end,
+  set recall_count = least(2147483647, l.recall_count::bigint + case when coalesce(p_used, false) then 0 else 1 end),
+      used_count = least(2147483647, l.used_count::bigint + case when coalesce(p_used, false) then 1 else 0 end),
       last_recalled_at = case when coalesce(p_used, false) then l.last_recalled_at else now() end
   from locked k where l.memory_id = k.memory_id;
   get diagnostics v_touched = row_count;

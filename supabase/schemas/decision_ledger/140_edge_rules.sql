@@ -77,6 +77,11 @@ begin
   end if;
 
   if new.relation = 'depends_on' then
+    if current_setting('transaction_isolation') = 'repeatable read' then
+      raise sqlstate '0A000' using
+        message = 'depends_on cannot be added under REPEATABLE READ: its snapshot hides edges that would make a cycle of it',
+        hint = 'Use READ COMMITTED, the default, or SERIALIZABLE.';
+    end if;
     -- two transactions that add the two halves of a cycle do not see each other: one lock a workspace, for edges only
     perform pg_advisory_xact_lock(hashtextextended('ranked_ledger.edges ' || v_from, 0));
     -- nothing rests on a decision that is new: it can close no cycle, and what it rests on need not be walked

@@ -10,8 +10,8 @@ begin
     select l.memory_id from public.agent_decision_ledger l
     where l.memory_id = any (p_memory_ids) order by l.memory_id for no key update)
   update public.agent_decision_ledger l
-  set recall_count = l.recall_count + case when coalesce(p_used, false) then 0 else 1 end,
-      used_count = l.used_count + case when coalesce(p_used, false) then 1 else 0 end,
+  set recall_count = least(2147483647, l.recall_count::bigint + case when coalesce(p_used, false) then 0 else 1 end),
+      used_count = least(2147483647, l.used_count::bigint + case when coalesce(p_used, false) then 1 else 0 end),
       last_recalled_at = case when coalesce(p_used, false) then l.last_recalled_at else now() end
   from locked k where l.memory_id = k.memory_id;
   get diagnostics v_touched = row_count;
