@@ -83,18 +83,20 @@ begin
     ('thoughts', 'id uuid, content text, embedding vector, metadata jsonb, created_at timestamptz, updated_at timestamptz'),
     ('agent_memories', 'id uuid, thought_id uuid, workspace_id text, project_id text, task_id text, flow_id text, '
       'visibility text, memory_type text, summary text, content text, lifecycle_status text, provenance_status text, '
-      'confidence numeric, created_by text, requires_user_confirmation bool, review_status text, metadata jsonb, '
-      'created_at timestamptz, updated_at timestamptz'),
+      'confidence numeric, created_by text, runtime_name text, requires_user_confirmation bool, review_status text, '
+      'metadata jsonb, created_at timestamptz, updated_at timestamptz'),
     ('agent_memory_relations', 'id uuid, from_memory_id uuid, to_memory_id uuid, relation text, metadata jsonb'),
     ('agent_memory_review_actions', 'id uuid, memory_id uuid, action text, actor_id any, actor_label text, notes text, '
       'before jsonb, after jsonb, created_at timestamptz'),
     ('agent_memory_recall_traces', 'id uuid, request_id uuid, workspace_id text, project_id text, task_id text, '
-      'flow_id text, query text, schema_version any, request_payload jsonb, response_policy jsonb, created_at timestamptz'),
+      'flow_id text, runtime_name text, query text, schema_version any, request_payload jsonb, response_policy jsonb, '
+      'created_at timestamptz'),
     ('agent_memory_recall_items', 'id uuid, trace_id uuid, memory_id uuid, rank any, similarity numeric, '
       'ranking_score numeric, returned bool, used bool, ignored_reason text, use_policy_snapshot jsonb, '
       'created_at timestamptz'),
     ('agent_memory_audit_events', 'id uuid, event_type text, workspace_id text, project_id text, memory_id uuid, '
-      'trace_id uuid, actor_kind text, actor_label text, payload jsonb, created_at timestamptz')
+      'trace_id uuid, actor_kind text, actor_label text, runtime_name text, task_id text, payload jsonb, '
+      'created_at timestamptz')
     -- contract columns: end
   ) as wanted (relation, cols)
   join pg_catalog.pg_class c on c.relname = wanted.relation and c.relnamespace = 'public'::regnamespace

@@ -268,6 +268,14 @@ def test_a_key_belongs_to_its_request_its_workspace_and_its_operation(ledger: Le
     assert batch["replayed"] is False
 
 
+def test_a_vector_is_no_part_of_what_a_key_stands_for(ledger: Ledger) -> None:
+    first = ledger.record("x", idempotency_key="k", embedding=vector(1536), embedding_model="m")
+    for other in ({}, {"embedding": vector(1536, 2), "embedding_model": "m"}):
+        again = ledger.record("x", **other, idempotency_key="k")
+        assert (again["memory_id"], again["replayed"]) == (first["memory_id"], True)
+        assert again["embedding_model"] == "m"
+
+
 def test_a_key_whose_decision_is_gone_says_so(ledger: Ledger) -> None:
     forgotten = ledger.id("x", idempotency_key="forgotten")
     ledger("forget_decision", memory_id=forgotten)

@@ -1,13 +1,27 @@
 -- A key stands for one request of one operation in one workspace. The insert comes first: a second call with the same key,
 -- sent while the first still runs, waits on it and then answers what the first one wrote.
 
+create or replace function ranked_ledger.request_digest(p_request jsonb)
+returns bytea language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  -- embedding services do not answer the same vector twice to the last digit: an honest repeat would be another request
+  select sha256(convert_to(case jsonb_typeof(p_request)
+    when 'array' then (select coalesce(jsonb_agg(e.value - '{embedding,embedding_model}'::text[] order by e.ordinality), '[]')
+                       from jsonb_array_elements(p_request) with ordinality as e)::text
+    else (p_request - '{embedding,embedding_model}'::text[])::text end, 'UTF8'))
+$$;
+
+comment on function ranked_ledger.request_digest(jsonb) is
+  'What a request is compared by under its key: everything but its vectors.';
+
 create or replace function ranked_ledger.claim_key(
   p_workspace_id text, p_operation text, p_key text, p_request jsonb)
 returns uuid[] language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_digest bytea := sha256(convert_to(p_request::text, 'UTF8'));
+  v_digest bytea := ranked_ledger.request_digest(p_request);
   v_known  ranked_ledger.idempotency_keys;
   v_left   int;
 begin
