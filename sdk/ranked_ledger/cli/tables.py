@@ -118,7 +118,7 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
         if ids:
             what.append(f"\n{hit.memory_id}", "dim")
             if hit.successor:
-                what.append(f"\nreplaced by {hit.successor}", "dim")
+                what.append(f"\nreplaced by\n{hit.successor}", "dim")
         source = _SOURCES.get(hit.relevance_source, hit.relevance_source)
         shown.add_row(
             str(hit.rank),
