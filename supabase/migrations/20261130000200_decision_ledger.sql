@@ -703,27 +703,38 @@ comment on function ranked_ledger.take_left_over(uuid[]) is
 
 -- pending_steps is empty most of the time, and its statistics mislead the planner: every row is looked up by an index
 -- (`offset 0`), and nothing is joined with the marks themselves, which took 27 seconds for 10,000 rows where one was expected.
+-- A plan that holds for any number of rows is made once a session; a plan a call cost more than the settlement.
 create or replace function ranked_ledger.settle_streams(p_stream_ids uuid[])
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_own     xid8 := pg_current_xact_id();
-  v_left    bigint[];
+  v_left    bigint[] := '{}';
   v_settled int;
 begin
   perform ranked_ledger.lock_streams(p_stream_ids);
-  perform ranked_ledger.mend_transient_failures(p_stream_ids);
-  v_left := ranked_ledger.take_left_over(p_stream_ids);
+
+  -- what earlier transactions left
+  if exists (select from ranked_ledger.enrolment_failures f where f.is_transient and f.stream_id = any (p_stream_ids)) then
+    perform ranked_ledger.mend_transient_failures(p_stream_ids);
+  end if;
+  if exists (select from ranked_ledger.pending_steps p
+             where p.is_left_over and p.stream_id = any (p_stream_ids) and p.txid <> v_own) then
+    v_left := ranked_ledger.take_left_over(p_stream_ids);
+  end if;
 
   -- streams that lost a row
-  update ranked_ledger.streams s set newest_step = f.newest
-  from (select u.stream_id, ranked_ledger.newest_settled_step(u.stream_id) as newest
-        from (select distinct p.stream_id from ranked_ledger.pending_steps p
-              where p.memory_id is null and (p.txid = v_own or p.id = any (v_left)) and p.stream_id = any (p_stream_ids)) as u
-        offset 0) as f
-  where s.stream_id = f.stream_id and s.newest_step <> f.newest;
+  if v_left <> '{}' or exists (select from ranked_ledger.pending_steps p where p.txid = v_own and p.memory_id is null) then
+    update ranked_ledger.streams s set newest_step = f.newest
+    from (select u.stream_id, ranked_ledger.newest_settled_step(u.stream_id) as newest
+          from (select distinct p.stream_id from ranked_ledger.pending_steps p
+                where p.memory_id is null and (p.txid = v_own or p.id = any (v_left)) and p.stream_id = any (p_stream_ids)) as u
+          offset 0) as f
+    where s.stream_id = f.stream_id and s.newest_step <> f.newest;
+  end if;
 
   -- number: in the order of the writes, each assigned step is one more than the greatest before it, given ones included
   with mark as (
@@ -758,7 +769,9 @@ begin
   select count(*) into v_settled from placed;
 
   delete from ranked_ledger.pending_steps p where p.txid = v_own and p.stream_id = any (p_stream_ids);
-  delete from ranked_ledger.pending_steps p where p.id = any (v_left);
+  if v_left <> '{}' then
+    delete from ranked_ledger.pending_steps p where p.id = any (v_left);
+  end if;
   return v_settled;
 end
 $$;
@@ -1131,6 +1144,8 @@ comment on function ranked_ledger.drop_foreign_edges(uuid[]) is
 create or replace function ranked_ledger.follow_memories(p_memories public.agent_memories[])
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- as for settle_streams
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_moved    uuid[]; -- to another stream

@@ -36,6 +36,8 @@ comment on function ranked_ledger.drop_foreign_edges(uuid[]) is
 create or replace function ranked_ledger.follow_memories(p_memories public.agent_memories[])
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- as for settle_streams
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_moved    uuid[]; -- to another stream
