@@ -223,3 +223,21 @@ def test_a_text_with_line_breaks_stays_one_line(ledger_db: Database) -> None:
     (hit,) = recall(ledger_db, p_query="immutable")["hits"]
     assert len(hit["line"].splitlines()) == 1
     assert hit["line"].startswith("- [step 0 ")
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
+def test_a_recall_makes_good_what_a_writer_under_an_old_snapshot_had_to_leave(
+    ledger_db: Database, isolation: str
+) -> None:
+    old = ledger_db.connect("service_role", autocommit=False)
+    old.execute(f"set transaction isolation level {isolation}")
+    old.execute("select count(*) from agent_memories")
+    write(ledger_db, "Written meanwhile")
+    old.execute(
+        "insert into agent_memories (workspace_id, memory_type, summary, content) values ('acme', 'decision', 's', 'Late')"
+    )
+    old.commit()
+    hits = recall(ledger_db)["hits"]
+    assert sorted((hit["content"], hit["step_index"]) for hit in hits) == [("Late", 1), ("Written meanwhile", 0)]
+    assert ledger_db.value("select count(*) from ranked_ledger.pending_steps") == 0
+    assert ledger_db.value("select count(*) from ranked_ledger.enrolment_failures") == 0

@@ -122,6 +122,8 @@ begin
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
   end if;
 
+  perform ranked_ledger.catch_up(p_workspace_id);
+
   select jsonb_build_object(
     'p_project_id', p_project_id, 'p_task_id', p_task_id, 'p_current_step', p_current_step,
     'p_match_count', ranked_ledger.match_count(p_match_count), 'p_w_similarity', p_w_similarity,
