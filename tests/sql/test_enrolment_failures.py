@@ -176,3 +176,23 @@ def test_the_backfill_of_one_workspace_leaves_the_others(ledger_db: Database):
     ledger_db.owner.execute("alter table agent_memories enable trigger user")
     ledger_db.value("select enroll_missing_decisions('other')")
     assert (steps(ledger_db), steps(ledger_db, workspace="other")) == ([], [0])
+
+
+def test_a_failure_of_the_moment_that_stays_is_tried_once_by_a_settlement_and_then_left_to_the_backfill(
+    ledger_db: Database,
+):
+    bad, good = remember(ledger_db.service, "bad"), remember(ledger_db.service, "good")
+    with ledger_db.owner.transaction():
+        ledger_db.owner.execute("set transaction isolation level serializable")
+        ledger_db.owner.execute("update agent_memories set flow_id = 'f'")
+    break_enrolment_of(ledger_db, "bad")
+    for _ in range(2):
+        remember(ledger_db.service)
+    assert ledger_row(ledger_db, good)["flow_id"] == "f"
+    assert ledger_db.rows(
+        "select memory_id, failed_with, is_transient from ranked_ledger.enrolment_failures"
+    ) == [(bad, "P0001", False)]
+    repair(ledger_db)
+    mend(ledger_db)
+    assert ledger_row(ledger_db, bad)["flow_id"] == "f"
+    assert_consistent(ledger_db)

@@ -94,12 +94,13 @@ def test_decisions_that_move_together_keep_the_edges_between_them(ledger_db: Dat
     assert_consistent(ledger_db)
 
 
-def test_a_host_whose_audit_refuses_the_event_still_moves_its_memory(ledger_db: Database):
+def test_a_host_whose_audit_refuses_the_event_still_moves_its_decisions(ledger_db: Database):
     one, two = (remember(ledger_db.service) for _ in range(2))
     link(ledger_db, one, two)
     ledger_db.owner.execute("alter table agent_memory_audit_events add check (actor_kind <> 'system')")
     change(ledger_db.service, one, workspace_id="other")
-    assert ledger_db.value("select workspace_id from agent_memories where id = %s", (one,)) == "other"
+    assert ledger_row(ledger_db, one)["workspace_id"] == "other"
+    assert_consistent(ledger_db)
 
 
 def test_a_task_of_10_000_decisions_is_renamed_in_bounded_time(ledger_db: Database):

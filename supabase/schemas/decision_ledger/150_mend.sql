@@ -5,15 +5,26 @@ returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_memory public.agent_memories;
+  v_memories public.agent_memories[];
+  v_memory   public.agent_memories;
 begin
-  for v_memory in
-    select m.* from ranked_ledger.enrolment_failures f
-    join public.agent_memories m on m.id = f.memory_id
-    where f.is_transient and f.stream_id = any (p_stream_ids)
-    order by f.id limit 500
-    for update of f skip locked for key share of m skip locked
-  loop
+  select array_agg(x.memory order by x.id) into v_memories
+  from (select f.id, m as memory
+        from ranked_ledger.enrolment_failures f join public.agent_memories m on m.id = f.memory_id
+        where f.is_transient and f.stream_id = any (p_stream_ids)
+        order by f.id limit 200 -- a host's commit waits for it
+        for update of f skip locked for key share of m skip locked) as x;
+  if v_memories is null then
+    return;
+  end if;
+  begin
+    perform ranked_ledger.follow_memories(v_memories);
+    delete from ranked_ledger.enrolment_failures f where f.memory_id in (select m.id from unnest(v_memories) as m);
+    return;
+  exception when others then
+    null; -- now one by one
+  end;
+  foreach v_memory in array v_memories loop
     begin
       perform ranked_ledger.follow_memories(array[v_memory]);
       delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
