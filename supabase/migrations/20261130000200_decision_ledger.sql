@@ -1901,7 +1901,8 @@ begin
            greatest(0, greatest(coalesce(p_current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
            coalesce(d.dependents, 0) as live_dependents
     from public.agent_decision_ledger l
-    join public.agent_memories m on m.id = l.memory_id
+    -- the workspace twice: a row that could not follow its moved memory is shown in neither
+    join public.agent_memories m on m.id = l.memory_id and m.workspace_id = p_workspace_id
     left join public.thoughts t on t.id = m.thought_id and v_has_vector
     left join ranked_ledger.newest_steps(p_workspace_id) n on n.stream_id = l.stream_id
     left join ranked_ledger.live_dependents(p_workspace_id) d on d.memory_id = l.memory_id
@@ -2587,9 +2588,13 @@ begin
   select string_agg(w.name, ', ') into v_off
   from (values ('public.agent_memories', 'trg_agent_decision_ledger_enroll'),
                ('public.agent_memories', 'trg_agent_decision_ledger_follow'),
+               ('public.agent_memories', 'trg_agent_decision_ledger_hold_edges'),
                ('public.agent_decision_edges', 'agent_decision_edges_check'),
                ('public.agent_decision_edges', 'agent_decision_edges_note_lost_ground'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_note_lost_rows'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_note_truncation'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_insert'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_update'),
                ('ranked_ledger.pending_steps', 'settle_steps_at_commit')) as w (relation, name)
   where not exists (select from pg_trigger t where t.tgrelid = to_regclass(w.relation) and t.tgname = w.name
                     and t.tgenabled in ('O', 'A'));

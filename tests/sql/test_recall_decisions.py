@@ -238,6 +238,9 @@ def test_a_recall_makes_good_what_a_writer_under_an_old_snapshot_had_to_leave(
     )
     old.commit()
     hits = recall(ledger_db)["hits"]
-    assert sorted((hit["content"], hit["step_index"]) for hit in hits) == [("Late", 1), ("Written meanwhile", 0)]
+    assert sorted((hit["content"], hit["step_index"]) for hit in hits) == [
+        ("Late", 1),
+        ("Written meanwhile", 0),
+    ]
     assert ledger_db.value("select count(*) from ranked_ledger.pending_steps") == 0
     assert ledger_db.value("select count(*) from ranked_ledger.enrolment_failures") == 0

@@ -98,7 +98,8 @@ begin
            greatest(0, greatest(coalesce(p_current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
            coalesce(d.dependents, 0) as live_dependents
     from public.agent_decision_ledger l
-    join public.agent_memories m on m.id = l.memory_id
+    -- the workspace twice: a row that could not follow its moved memory is shown in neither
+    join public.agent_memories m on m.id = l.memory_id and m.workspace_id = p_workspace_id
     left join public.thoughts t on t.id = m.thought_id and v_has_vector
     left join ranked_ledger.newest_steps(p_workspace_id) n on n.stream_id = l.stream_id
     left join ranked_ledger.live_dependents(p_workspace_id) d on d.memory_id = l.memory_id

@@ -158,9 +158,13 @@ begin
   select string_agg(w.name, ', ') into v_off
   from (values ('public.agent_memories', 'trg_agent_decision_ledger_enroll'),
                ('public.agent_memories', 'trg_agent_decision_ledger_follow'),
+               ('public.agent_memories', 'trg_agent_decision_ledger_hold_edges'),
                ('public.agent_decision_edges', 'agent_decision_edges_check'),
                ('public.agent_decision_edges', 'agent_decision_edges_note_lost_ground'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_note_lost_rows'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_note_truncation'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_insert'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_update'),
                ('ranked_ledger.pending_steps', 'settle_steps_at_commit')) as w (relation, name)
   where not exists (select from pg_trigger t where t.tgrelid = to_regclass(w.relation) and t.tgname = w.name
                     and t.tgenabled in ('O', 'A'));
