@@ -232,6 +232,8 @@ class Forgotten(Answer):
 
     - `already`: it had been forgotten before. `thought_deleted`: its thought went too, since no other
       memory points to it. `dependents`: what rested on it and now keeps a mark that its ground is gone.
+    - `left_superseded`: what it had replaced, and nothing active replaces now; `set_lifecycle(..., "active")`
+      restores one.
     """
 
     memory_id: UUID
@@ -239,6 +241,7 @@ class Forgotten(Answer):
     already: bool = False
     thought_deleted: bool = False
     dependents: tuple[UUID, ...] = ()
+    left_superseded: tuple[UUID, ...] = ()
 
 
 class UsageMarked(Answer):

@@ -575,6 +575,7 @@ create table if not exists ranked_ledger.forgotten_decisions (
   workspace_id    text not null,
   thought_deleted boolean not null,
   dependents      uuid[] not null default '{}',
+  left_superseded uuid[] not null default '{}',
   forgotten_at    timestamptz not null default now()
 );
 
@@ -1966,15 +1967,15 @@ comment on function ranked_ledger.one_line(text) is
 
 create or replace function ranked_ledger.decision_line(
   p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
-  p_lifecycle text, p_created_by text, p_review_status text)
+  p_lifecycle text, p_rests_on_retired boolean, p_created_by text, p_review_status text)
 returns text language sql immutable parallel safe
 return '- [step ' || p_step
        || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
        || ' | importance ' || round(p_importance::numeric, 2)
-       || ' | ' || p_lifecycle || ' | by ' || p_created_by || ', ' || p_review_status || '] '
+       || ' | ' || p_lifecycle || case when p_rests_on_retired then ', rests on a retired decision' else '' end || ' | by ' || p_created_by || ', ' || p_review_status || '] '
        || ranked_ledger.one_line(p_text) || coalesce(' (because: ' || nullif(ranked_ledger.one_line(p_rationale), '') || ')', '');
 
-comment on function ranked_ledger.decision_line(text, text, int, text, text, float8, text, text, text) is
+comment on function ranked_ledger.decision_line(text, text, int, text, text, float8, text, boolean, text, text) is
   'One decision as a line of a prompt, its provenance first.';
 
 -- decision_ledger/230_touch_decision_recall.sql ---------------------------------------------------------------------
@@ -2061,18 +2062,19 @@ as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
-    'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
+    'rests_on_retired', r.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block
     'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
     'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
+  cross join lateral (select ranked_ledger.rests_on_retired(p_memory_id) as rests_on_retired) as r
   cross join lateral (
     select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, m.created_by, m.review_status) as line,
+                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as line,
            ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, m.created_by, m.review_status) as summary_line) as f
+                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as summary_line) as f
   where l.memory_id = p_memory_id
 $$;
 
@@ -3762,7 +3764,8 @@ as $$
 begin
   return (
     select jsonb_build_object('memory_id', f.memory_id, 'forgotten_at', f.forgotten_at, 'already', p_already,
-                              'thought_deleted', f.thought_deleted, 'dependents', to_jsonb(f.dependents))
+                              'thought_deleted', f.thought_deleted, 'dependents', to_jsonb(f.dependents),
+                              'left_superseded', to_jsonb(f.left_superseded))
     from ranked_ledger.forgotten_decisions f where f.memory_id = p_memory_id and f.workspace_id = p_workspace_id);
 end
 $$;
@@ -3792,6 +3795,7 @@ as $$
 declare
   v_memory          public.agent_memories;
   v_dependents      uuid[];
+  v_superseded      uuid[];
   v_thought_deleted boolean := false;
   v_answer          jsonb;
 begin
@@ -3807,6 +3811,11 @@ begin
   end if;
   perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
 
+  v_superseded := array(
+    select r.to_memory_id from public.agent_memory_relations r
+    join public.agent_memories m on m.id = r.to_memory_id and m.lifecycle_status = 'superseded'
+    where r.from_memory_id = p_memory_id and r.relation = 'supersedes' order by r.to_memory_id);
+
   -- mutate: the memory takes its ledger row, edges, relations, reviews, recall items and history with it
   delete from public.agent_memories m where m.id = p_memory_id;
   if v_memory.thought_id is not null then
@@ -3815,11 +3824,14 @@ begin
   delete from ranked_ledger.enrolment_failures f where f.memory_id = p_memory_id; -- a reason may quote the text
   select coalesce(array_agg(distinct g.memory_id), '{}') into v_dependents
   from ranked_ledger.lost_grounds g where g.lost_memory_id = p_memory_id;
-  insert into ranked_ledger.forgotten_decisions (memory_id, workspace_id, thought_deleted, dependents)
-  values (p_memory_id, p_workspace_id, v_thought_deleted, v_dependents)
+  -- what it had replaced stays superseded: that nothing replaces it now is for the caller to judge
+  v_superseded := array(select u.memory_id from unnest(v_superseded) as u (memory_id)
+                        where ranked_ledger.successor(u.memory_id) is null);
+  insert into ranked_ledger.forgotten_decisions (memory_id, workspace_id, thought_deleted, dependents, left_superseded)
+  values (p_memory_id, p_workspace_id, v_thought_deleted, v_dependents, v_superseded)
   on conflict (memory_id) do update
   set workspace_id = excluded.workspace_id, thought_deleted = excluded.thought_deleted,
-      dependents = excluded.dependents, forgotten_at = excluded.forgotten_at;
+      dependents = excluded.dependents, left_superseded = excluded.left_superseded, forgotten_at = excluded.forgotten_at;
   insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, payload)
   values ('memory_edited', p_workspace_id, v_memory.project_id, jsonb_build_object(
     'kind', 'decision_forgotten', 'memory_id', p_memory_id, 'thought_id', v_memory.thought_id,

@@ -57,6 +57,20 @@ def test_none_of_the_words_are_left_in_the_database(ledger: Ledger) -> None:
     assert failed_checks(ledger("ledger_status")) == []
 
 
+def test_what_it_had_replaced_is_named_where_nothing_replaces_it_now(ledger: Ledger) -> None:
+    oldest, old, new = ledger.id("oldest"), ledger.id("old"), ledger.id("new")
+    ledger("supersede_decision", old=oldest, new=old)
+    ledger("supersede_decision", old=old, new=new)
+    assert ledger("forget_decision", memory_id=new)["left_superseded"] == [old]
+    assert ledger("forget_decision", memory_id=new)["left_superseded"] == [old], "a repeat says the same"
+    assert ledger("get_decision", memory_id=old)["lifecycle_status"] == "superseded"
+    other = ledger.id("other")
+    ledger("supersede_decision", old=old, new=other)
+    third = ledger.id("third")
+    ledger("supersede_decision", old=old, new=third)
+    assert ledger("forget_decision", memory_id=third)["left_superseded"] == [], "the other one still does"
+
+
 def test_a_repeat_answers_the_same(ledger: Ledger) -> None:
     memory_id = ledger.id("x")
     top = ledger.id("top", depends_on=[memory_id])

@@ -199,6 +199,8 @@ def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledge
     hits = {hit["memory_id"]: hit for hit in recall(ledger_db, p_include_superseded=True)["hits"]}
     assert (hits[old]["successor"], hits[new]["successor"]) == (new, None)
     assert [hits[id_]["rests_on_retired"] for id_ in (old, new, leaning)] == [False, False, True]
+    marked = [id_ for id_ in hits if "rests on a retired decision" in hits[id_]["line"]]
+    assert marked == [leaning], "the prompt says it too: that is all the agent reads"
     assert {id_["memory_id"] for id_ in recall(ledger_db)["hits"]} == {new, leaning}
 
 

@@ -174,6 +174,9 @@ def forget(
                 f"{len(done.dependents)} decisions that rested on it keep a mark that their ground is gone:"
             )
             parts += [f"  {one}" for one in done.dependents]
+        if done.left_superseded:
+            parts.append("What it had replaced stays superseded; `lifecycle restore` brings it back:")
+            parts += [f"  {one}" for one in done.left_superseded]
         return Text("\n".join(parts))
 
     show(done, text, as_json=as_json)

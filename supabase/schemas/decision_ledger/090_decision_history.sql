@@ -36,6 +36,7 @@ create table if not exists ranked_ledger.forgotten_decisions (
   workspace_id    text not null,
   thought_deleted boolean not null,
   dependents      uuid[] not null default '{}',
+  left_superseded uuid[] not null default '{}',
   forgotten_at    timestamptz not null default now()
 );
 

@@ -21,18 +21,19 @@ as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
-    'rests_on_retired', ranked_ledger.rests_on_retired(p_memory_id),
+    'rests_on_retired', r.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block
     'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
     'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
+  cross join lateral (select ranked_ledger.rests_on_retired(p_memory_id) as rests_on_retired) as r
   cross join lateral (
     select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, m.created_by, m.review_status) as line,
+                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as line,
            ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, m.created_by, m.review_status) as summary_line) as f
+                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as summary_line) as f
   where l.memory_id = p_memory_id
 $$;
 

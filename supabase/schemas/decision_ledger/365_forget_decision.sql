@@ -8,7 +8,8 @@ as $$
 begin
   return (
     select jsonb_build_object('memory_id', f.memory_id, 'forgotten_at', f.forgotten_at, 'already', p_already,
-                              'thought_deleted', f.thought_deleted, 'dependents', to_jsonb(f.dependents))
+                              'thought_deleted', f.thought_deleted, 'dependents', to_jsonb(f.dependents),
+                              'left_superseded', to_jsonb(f.left_superseded))
     from ranked_ledger.forgotten_decisions f where f.memory_id = p_memory_id and f.workspace_id = p_workspace_id);
 end
 $$;
@@ -38,6 +39,7 @@ as $$
 declare
   v_memory          public.agent_memories;
   v_dependents      uuid[];
+  v_superseded      uuid[];
   v_thought_deleted boolean := false;
   v_answer          jsonb;
 begin
@@ -53,6 +55,11 @@ begin
   end if;
   perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
 
+  v_superseded := array(
+    select r.to_memory_id from public.agent_memory_relations r
+    join public.agent_memories m on m.id = r.to_memory_id and m.lifecycle_status = 'superseded'
+    where r.from_memory_id = p_memory_id and r.relation = 'supersedes' order by r.to_memory_id);
+
   -- mutate: the memory takes its ledger row, edges, relations, reviews, recall items and history with it
   delete from public.agent_memories m where m.id = p_memory_id;
   if v_memory.thought_id is not null then
@@ -61,11 +68,14 @@ begin
   delete from ranked_ledger.enrolment_failures f where f.memory_id = p_memory_id; -- a reason may quote the text
   select coalesce(array_agg(distinct g.memory_id), '{}') into v_dependents
   from ranked_ledger.lost_grounds g where g.lost_memory_id = p_memory_id;
-  insert into ranked_ledger.forgotten_decisions (memory_id, workspace_id, thought_deleted, dependents)
-  values (p_memory_id, p_workspace_id, v_thought_deleted, v_dependents)
+  -- what it had replaced stays superseded: that nothing replaces it now is for the caller to judge
+  v_superseded := array(select u.memory_id from unnest(v_superseded) as u (memory_id)
+                        where ranked_ledger.successor(u.memory_id) is null);
+  insert into ranked_ledger.forgotten_decisions (memory_id, workspace_id, thought_deleted, dependents, left_superseded)
+  values (p_memory_id, p_workspace_id, v_thought_deleted, v_dependents, v_superseded)
   on conflict (memory_id) do update
   set workspace_id = excluded.workspace_id, thought_deleted = excluded.thought_deleted,
-      dependents = excluded.dependents, forgotten_at = excluded.forgotten_at;
+      dependents = excluded.dependents, left_superseded = excluded.left_superseded, forgotten_at = excluded.forgotten_at;
   insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, payload)
   values ('memory_edited', p_workspace_id, v_memory.project_id, jsonb_build_object(
     'kind', 'decision_forgotten', 'memory_id', p_memory_id, 'thought_id', v_memory.thought_id,
