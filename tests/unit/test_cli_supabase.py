@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ranked_ledger.cli import supabase_cli
@@ -82,3 +84,14 @@ def test_a_push_goes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "postgresql://here" in said
     assert "production" not in said
     assert str(tmp_path) in said
+
+
+def test_what_a_program_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supabase_cli, "_PUSH_SECONDS", 1)
+    parent = program(tmp_path / "supabase", f"sleep 60 & echo $! > {tmp_path}/child; wait")
+    with pytest.raises(supabase_cli.SupabaseCliError, match="did not end"):
+        supabase_cli.push(parent, tmp_path, "postgresql://x")
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "it goes on"

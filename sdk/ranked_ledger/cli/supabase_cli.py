@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +103,8 @@ def _run(
     # what the user's own project says must not lead the push elsewhere
     for name in ("SUPABASE_DB_URL", "SUPABASE_PROJECT_ID", "SUPABASE_WORKDIR", "SUPABASE_DB_PASSWORD"):
         environment.pop(name, None)
-    return subprocess.run(
+    # npm's programs start others: a group of their own is ended whole, or one would go on writing after us
+    with subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
@@ -109,9 +112,15 @@ def _run(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-        timeout=seconds,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=seconds)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said)
 
 
 def _last_line(text: str) -> str:
