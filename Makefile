@@ -35,7 +35,8 @@ demo: setup ## record, rank and recall real decisions on real servers (FROM=<fol
 	@$(BIN)/python -m ranked_ledger.cli demo --from "$(FROM)" $(ARGS)
 
 test: setup ## the tests, ten minutes at most on two cores
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not matrix and not slow" $(ARGS)
+	@# a file's servers are started once, by one worker; the folders with the long tests come first
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not matrix and not slow" $(ARGS)
 
 test-matrix: setup ## the long ones: all forty ports, long-running writers
 	@$(BIN)/python -m pytest -m "matrix or slow" $(ARGS)

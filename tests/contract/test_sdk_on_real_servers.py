@@ -20,8 +20,6 @@ from ranked_ledger.stack import Stack, StackInfo
 from tests.contract.conftest import MakeLedger
 from tests.unit.sdk_drivers import Driver
 
-pytestmark = pytest.mark.xdist_group("sdk_stack")
-
 CountRows = Callable[[str], int]
 
 

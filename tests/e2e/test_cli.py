@@ -20,8 +20,6 @@ from ranked_ledger import RankedLedger, doctor, shipped
 from ranked_ledger.cli import app as cli
 from ranked_ledger.stack import StackInfo, temporary_stack
 
-pytestmark = pytest.mark.xdist_group("cli_stack")
-
 ABSENT = "00000000-0000-0000-0000-000000000001"
 
 

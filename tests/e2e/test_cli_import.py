@@ -14,10 +14,6 @@ from ranked_ledger.cli import app as cli
 from ranked_ledger.stack import StackInfo, temporary_stack
 from tests.e2e.test_cli import install
 
-pytestmark = pytest.mark.xdist_group("cli_import_stack")
-
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "decisions" / "decisions.jsonl"
-
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[StackInfo]:
@@ -173,21 +169,3 @@ def test_the_command(
     assert answer["imported"]["recorded"] == []
     assert len(answer["imported"]["decisions"]) == 5
     assert [one["path"] for one in answer["skipped"]] == ["README.md"]
-
-
-@pytest.mark.skipif(not REAL.is_file(), reason="the real decision records are not beside this checkout")
-def test_a_real_stream_comes_in_whole(ledger: RankedLedger, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in REAL.read_text(encoding="utf-8").split("\n") if line]
-    stream = [one for one in rows if one["stream"] == "buildpacks/rfcs"]
-    for one in stream:
-        title, decision = one["title"], one["decision"] or one["context"] or one["title"]
-        body = "\n".join(line.lstrip("#") for line in decision.split("\n"))
-        links = "\n".join(f"- {link['relation'].replace('_', ' ')} {link['target']}" for link in one["links"])
-        text = f"---\nstatus: {one['status']}\ndate: {one['date']}\n---\n# {title}\n\n## Decision\n\n{body}\n\n## Links\n\n{links}\n"
-        (tmp_path / f"{one['key'].lower()}.md").write_text(text, encoding="utf-8")
-    folder = adr.read_folder(tmp_path)
-    report = adr.import_folder(ledger, folder)
-    assert len(report.recorded) == len(stream)
-    assert report.linked + len(report.refused) >= len(folder.edges)
-    assert not adr.import_folder(ledger, folder).wrote
-    assert [hit.summary for hit in ledger.recall("buildpack order", limit=3)]

@@ -15,8 +15,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

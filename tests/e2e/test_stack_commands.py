@@ -24,9 +24,6 @@ from ranked_ledger.stack import SERVICES, Stack
 from ranked_ledger.stack.accounts import Account, barrier
 from ranked_ledger.stack.programs import BIN_VARIABLE, find_programs
 
-# one worker runs them all, so that their servers are started once
-pytestmark = pytest.mark.xdist_group("stack-commands")
-
 is_root = os.geteuid() == 0
 
 

@@ -14,9 +14,6 @@ from ranked_ledger.stack.errors import WrongDataVersion
 from ranked_ledger.stack.platform import database_sql, roles_sql
 from ranked_ledger.stack.postgres import Cluster, find_programs, throwaway_cluster
 
-# one worker runs them all, so that their servers are started once
-pytestmark = pytest.mark.xdist_group("stack-platform")
-
 SUPABASE_CLI = Path(__file__).parents[2] / "node_modules/.bin/supabase"
 API_ROLES = ("anon", "authenticated", "service_role")
 

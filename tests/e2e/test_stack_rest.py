@@ -17,9 +17,6 @@ import supabase
 
 from ranked_ledger.stack import Stack, StackInfo, temporary_stack
 
-# one worker runs them all, so that their servers are started once
-pytestmark = pytest.mark.xdist_group("stack-rest")
-
 USER = "3f1c0b8e-0d8a-4a52-9a0e-0a8d6a1c7a11"
 
 # Made by the owner, who is no superuser, as a migration makes them.

@@ -12,8 +12,6 @@ import pytest
 
 from ranked_ledger import shipped
 
-pytestmark = pytest.mark.xdist_group("wheel")
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

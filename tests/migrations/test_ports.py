@@ -11,11 +11,7 @@ from tests.rig.parity import ALL, AXES, CHOSEN, USUAL, allowlist
 
 
 def ports(chosen: list[Port]):
-    def marks(port: Port):
-        # the second server is started by one worker only
-        return [pytest.mark.xdist_group("postgres16")] if port.postgres == 16 else []
-
-    return [pytest.param(port, id=f"{port.name}_pg{port.postgres}", marks=marks(port)) for port in chosen]
+    return [pytest.param(port, id=f"{port.name}_pg{port.postgres}") for port in chosen]
 
 
 def unexplained(database, usual, port: Port) -> list[str]:
@@ -42,7 +38,6 @@ def test_all_forty_ports_get_the_same_ledger(port: Port, databases):
     assert installed.value("select count(*) from agent_decision_ledger") == 5
 
 
-@pytest.mark.xdist_group("postgres16")
 def test_every_entry_of_the_allowlist_is_still_needed(databases):
     usual = catalogue(databases(hosts.ledger_host, USUAL))
     seen = {port: differences(usual, catalogue(databases(hosts.ledger_host, port))) for port in CHOSEN}

@@ -42,11 +42,7 @@ def install(database) -> None:
     [
         pytest.param(Port(default_privileges="old"), id="the usual host"),
         pytest.param(Port(3072, "public", "none", fingerprint=False), id="large vectors in public"),
-        pytest.param(
-            Port(384, "public", "old", postgres=16),
-            id="PostgreSQL 16",
-            marks=pytest.mark.xdist_group("postgres16"),
-        ),
+        pytest.param(Port(384, "public", "old", postgres=16), id="PostgreSQL 16"),
     ],
 )
 def test_a_push_upgrades_in_place(port, databases, tmp_path):

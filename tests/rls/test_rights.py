@@ -15,7 +15,6 @@ PORTS = [
     pytest.param(
         Port(default_privileges="old", vector_schema="public", postgres=16),
         id="old default privileges on PostgreSQL 16",
-        marks=pytest.mark.xdist_group("postgres16"),
     ),
 ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +12,6 @@ from ranked_ledger.adr import AdrFolder, read_folder
 from ranked_ledger.errors import ConfigurationError
 
 Write = Callable[..., AdrFolder]
-
-REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "decisions" / "decisions.jsonl"
 
 
 def adr(
@@ -173,30 +169,3 @@ def test_our_own_records_leave_nothing_to_look_at() -> None:
     assert folder.remarks == ()
     assert {one.path for one in folder.skipped} <= {"README.md", "questions.yaml"}
     assert folder.supersessions
-
-
-@pytest.mark.skipif(not REAL.is_file(), reason="the real decision records are not beside this checkout")
-def test_real_decisions_written_as_records_come_back_as_they_were(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in REAL.read_text(encoding="utf-8").split("\n") if line]
-    stream = [one for one in rows if one["stream"] == "buildpacks/rfcs"]
-    keys = Counter(one["number"] for one in stream)
-    stream = [one for one in stream if keys[one["number"]] == 1]
-    for one in stream:
-        supersedes = [link["target"] for link in one["links"] if link["relation"] == "superseded_by"]
-        status = f"superseded by {supersedes[0]}" if supersedes else one["status"]
-        text = f"---\nstatus: {status}\ndate: {one['date']}\n---\n# {one['title']}\n\n## Decision\n\n{_flat(one['decision'])}\n"
-        text += f"\n## Context\n\n{_flat(one['context'])}\n"
-        (tmp_path / f"{one['number']:04}-x.md").write_text(text, encoding="utf-8")
-    folder = read_folder(tmp_path)
-    assert folder.skipped == ()
-    assert {one.number: one.lifecycle for one in folder.records} == {
-        one["number"]: one["lifecycle"] for one in stream
-    }
-    assert [one.number for one in folder.records] == [
-        one["number"] for one in sorted(stream, key=lambda one: (one["date"] or "", one["number"]))
-    ]
-
-
-def _flat(text: str) -> str:
-    """Without headings of its own, which the excerpt may hold."""
-    return "\n".join(line.lstrip("#") for line in (text or "none").splitlines())
