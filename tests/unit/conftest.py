@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterator
+from functools import partial
 
+import httpx
 import pytest
 import respx
 
@@ -30,10 +33,23 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return noted
 
 
+@pytest.fixture(scope="session")
+def tls() -> ssl.SSLContext:
+    """One for all clients: reading the certificates takes 30 ms, and nothing here is encrypted."""
+    return httpx.create_ssl_context()
+
+
 @pytest.fixture(params=["sync", "async"])
-def make(request: pytest.FixtureRequest, waits: list[float]) -> Iterator[MakeDriver]:
+def make(
+    request: pytest.FixtureRequest,
+    waits: list[float],
+    tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[MakeDriver]:
     """Makes a client in the workspace acme; both kinds, one after the other."""
     kind = RankedLedger if request.param == "sync" else AsyncRankedLedger
+    http = httpx.Client if request.param == "sync" else httpx.AsyncClient
+    monkeypatch.setattr(kind, "_new_http", partial(http, verify=tls))
     made: list[Driver] = []
     with asyncio.Runner() as runner:
 
