@@ -83,12 +83,3 @@ def test_the_examples_of_the_docstrings_hold(name: str) -> None:
     names = {public: getattr(ranked_ledger, public) for public in ranked_ledger.__all__}
     failed, _ = doctest.testmod(module, extraglobs=names, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
-
-
-def test_the_core_imports_nothing_of_an_extra() -> None:
-    for name in CORE:
-        module = importlib.import_module(f"ranked_ledger.{name}")
-        source = inspect.getsource(module)
-        assert not re.search(
-            r"^\s*(?:from|import) (?!ranked_ledger)(typer|rich|psycopg|supabase|yaml)", source, re.M
-        )
