@@ -282,7 +282,7 @@ class OpenAICompatibleEmbedder(_OpenAICompatible):
 
 
 class AsyncOpenAICompatibleEmbedder(_OpenAICompatible):
-    """`OpenAICompatibleEmbedder`, awaited.
+    """`OpenAICompatibleEmbedder`, awaited. Close it with `aclose` or `async with`.
 
     Example:
         >>> AsyncOpenAICompatibleEmbedder("http://127.0.0.1:8080/v1", "multilingual-e5-small").model
@@ -330,7 +330,7 @@ class AsyncOpenAICompatibleEmbedder(_OpenAICompatible):
                 wait = self._wait(problem, attempt)
             await asyncio.sleep(wait)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections, unless the `http_client` was given."""
         if self._owned:
             await self._http.aclose()
@@ -341,4 +341,4 @@ class AsyncOpenAICompatibleEmbedder(_OpenAICompatible):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.aclose()
