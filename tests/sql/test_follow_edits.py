@@ -71,6 +71,9 @@ def test_10_000_edits_in_one_statement_end_within_the_timeout_of_the_api(ledger_
     )
     writer = ledger_db.connect("service_role")
     writer.execute("set statement_timeout = '8s'")
+    # the trigger's plans are those of the session's first update
+    writer.execute("update agent_memories set summary = 't' where content = 'number 7'")
+    writer.execute("update agent_memories set lifecycle_status = 'stale'")
     writer.execute("update agent_memories set content = content || ' cancelled'")
     assert (
         ledger_db.value("select count(*) from agent_decision_ledger where search_lexemes @@ 'cancel'")

@@ -86,6 +86,8 @@ begin
   end if;
   v_any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
 
+  -- `offset 0` keeps each component a column: merged into the score, which names it several times, ts_rank_cd was computed
+  -- ten times a row and the formula's functions were called instead of inlined
   return query
   with component as (
     select l.memory_id, l.rationale, l.step_index, l.importance, l.pinned, l.project_id, l.task_id,
@@ -106,13 +108,14 @@ begin
     where l.workspace_id = p_workspace_id and l.set_aside_at is null
       and (p_project_id is null or l.project_id = p_project_id)
       and (p_task_id is null or l.task_id = p_task_id)
-      and (coalesce(p_include_superseded, false) or m.lifecycle_status = 'active')),
+      and (coalesce(p_include_superseded, false) or m.lifecycle_status = 'active')
+    offset 0),
   weighed as (
     select c.*, ranked_ledger.clamp(coalesce(c.similarity, c.text_relevance)) as relevance,
            case when c.similarity is not null then 'cosine' when v_has_text then 'fts' else 'none' end as relevance_source,
            ranked_ledger.recency(c.step_distance, v_half_life) as recency,
            ranked_ledger.dependency(c.live_dependents, v_saturation) as dependency_boost
-    from component c)
+    from component c offset 0)
   select w.memory_id, w.summary, w.content, w.rationale, w.step_index, w.importance::float8, w.pinned, w.lifecycle_status,
          w.relevance, w.relevance_source, w.recency, w.dependency_boost,
          ranked_ledger.score(w.relevance, w.importance::float8, w.recency, w.dependency_boost, p_w_similarity, p_w_importance,
