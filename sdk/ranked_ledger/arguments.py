@@ -1,6 +1,7 @@
 """What an argument may be. Each function gives the form that the database takes, or says what is wrong.
 
-Messages name the argument and its limits and never repeat its text: it may be somebody's memory.
+Messages name the argument and its limits and never repeat its text: it may be somebody's memory. Only a
+single word in the place of an id is repeated.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MAX_HITS: Final = 1_000
 MAX_PAGE: Final = 500
 MAX_PRUNED: Final = 10_000
 MAX_KEY_CHARACTERS: Final = 255
+_MAX_REPEATED: Final = 40
 _MAX_DIMENSIONS: Final = 16_000
 _MAX_FLOAT4: Final = 3.4028234663852886e38
 
@@ -106,20 +108,22 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
-def uuid(name: str, value: object) -> str:
+def uuid(name: str, value: object, *, what: str = "UUID") -> str:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, str):
         try:
             return str(UUID(value))
         except ValueError:
-            pass
+            if value.isprintable() and len(value) <= _MAX_REPEATED and len(value.split()) == 1:
+                raise InvalidArgumentError(f"{name}: {value!r} is no {what}") from None
+            raise InvalidArgumentError(f"{name} must be a UUID, not another text") from None
     raise InvalidArgumentError(f"{name} must be a UUID, not {_kind(value)}")
 
 
 def decision(name: str, value: object) -> str:
     """The memory id of anything that names a decision: a model with `memory_id`, a UUID or its text."""
-    return uuid(name, getattr(value, "memory_id", value))
+    return uuid(name, getattr(value, "memory_id", value), what="memory id")
 
 
 def decisions(name: str, value: DecisionRef | Iterable[DecisionRef]) -> list[str]:

@@ -58,6 +58,7 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
     """
 
     _new_http = httpx.AsyncClient
+    _http_kind = httpx.AsyncClient
 
     async def aclose(self) -> None:
         """Close the connections, unless they belong to a given `http_client` or another client's copy."""
@@ -128,6 +129,7 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
     ) -> list[Decision]:
         """As `RankedLedger.record_many`."""
         key = calls.batch_key(given_or_new(idempotency_key))
+        batches.check_listener(on_batch)
         written: list[Decision] = []
         number = 0
         try:
@@ -292,11 +294,11 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
 
     async def status(self, *, everywhere: bool = False) -> Status:
         """As `RankedLedger.status`."""
-        return await self._run(calls.status(None if everywhere else self.workspace))
+        return await self._run(calls.status(self._scope(everywhere)))
 
     async def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
         """As `RankedLedger.enroll_missing`."""
-        return await self._run(calls.enroll_missing(None if everywhere else self.workspace, limit))
+        return await self._run(calls.enroll_missing(self._scope(everywhere), limit))
 
     async def _run(self, call: Call[T]) -> T:
         if not self._gate.passed:

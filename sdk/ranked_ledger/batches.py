@@ -6,7 +6,7 @@ The cuts depend on the decisions alone, so that a repeated run with the same key
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ranked_ledger import calls, recording
@@ -53,8 +53,19 @@ def _size(element: Element) -> int:
     return len(json.dumps(plain, ensure_ascii=False).encode()) + _BYTES_A_NUMBER * numbers
 
 
+def check_listener(on_batch: object) -> None:
+    """Before the first batch is written, not after it."""
+    if on_batch is not None and not callable(on_batch):
+        raise InvalidArgumentError(f"on_batch must be a function, not {type(on_batch).__name__}")
+
+
 def cut(decisions: Iterable[DecisionInput], project: str | None) -> Iterator[list[Element]]:
     """The batches of an iterable, each as soon as it is full."""
+    if isinstance(decisions, (str, bytes, Mapping)) or not isinstance(decisions, Iterable):
+        raise InvalidArgumentError(
+            f"decisions must be an iterable of decisions, not {type(decisions).__name__}",
+            hint="put a single one into a list, or use record",
+        )
     cutter = _Cutter(project)
     for decision in decisions:
         if batch := cutter.add(decision):

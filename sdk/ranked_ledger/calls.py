@@ -16,6 +16,7 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 
 from ranked_ledger import arguments as check
+from ranked_ledger import wording
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import (
     Decision,
@@ -126,6 +127,10 @@ def timeline(
     wanted: Iterable[str] = (
         () if lifecycle is None else [lifecycle] if isinstance(lifecycle, str) else lifecycle
     )
+    if not isinstance(wanted, Iterable):
+        raise InvalidArgumentError(
+            f"lifecycle must be one of {', '.join(get_args(Lifecycle))}, or some of them"
+        )
     body = _set(
         workspace_id=workspace,
         project_id=check.name("project", project),
@@ -283,7 +288,7 @@ def _recall(answer: Any) -> Recall:
         arguments=arguments,
         traced=bool(answer["traced"]),
         replayed=bool(answer.get("replayed", False)),
-        hint=answer.get("hint"),
+        hint=None if answer.get("hint") is None else wording.of_the_sdk(answer["hint"]),
     )
 
 
@@ -296,13 +301,18 @@ def _weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
     if weights is None:
         return {}
     if isinstance(weights, Mapping):
-        unknown = sorted(set(weights) - {one.name for one in fields(Weights)})
+        unknown = sorted(str(name) for name in set(weights) - {one.name for one in fields(Weights)})
         if unknown:
             raise InvalidArgumentError(
                 f"there is no weight {', '.join(unknown)}",
                 hint="the weights are relevance, importance, recency and dependency",
             )
         weights = Weights(**weights)
+    elif not isinstance(weights, Weights):
+        raise InvalidArgumentError(
+            f"weights must be Weights or a mapping, not {type(weights).__name__}",
+            hint='for example {"relevance": 0.6, "recency": 0.1}',
+        )
     given = {
         "w_similarity": ("weights.relevance", weights.relevance),
         "w_importance": ("weights.importance", weights.importance),

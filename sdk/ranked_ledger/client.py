@@ -69,6 +69,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
     """
 
     _new_http = httpx.Client
+    _http_kind = httpx.Client
 
     def close(self) -> None:
         """Close the connections, unless they belong to a given `http_client` or another client's copy."""
@@ -171,6 +172,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
             >>> ledger.record_many(NewDecision(line, task="import") for line in lines)  # doctest: +SKIP
         """
         key = calls.batch_key(given_or_new(idempotency_key))
+        batches.check_listener(on_batch)
         written: list[Decision] = []
         try:
             for number, elements in enumerate(batches.cut(decisions, self.project)):
@@ -426,7 +428,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         Example:
             >>> [check.name for check in ledger.status().checks if not check.ok]  # doctest: +SKIP
         """
-        return self._run(calls.status(None if everywhere else self.workspace))
+        return self._run(calls.status(self._scope(everywhere)))
 
     def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
         """Enrol the decisions that have no ledger row yet, at most `limit` a call.
@@ -436,7 +438,7 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         Example:
             >>> while ledger.enroll_missing().more: ...                        # doctest: +SKIP
         """
-        return self._run(calls.enroll_missing(None if everywhere else self.workspace, limit))
+        return self._run(calls.enroll_missing(self._scope(everywhere), limit))
 
     def _run(self, call: Call[T]) -> T:
         if not self._gate.passed:

@@ -142,7 +142,9 @@ class _OpenAICompatible:
     ) -> None:
         self._url = arguments.text("base_url", base_url).rstrip("/") + "/embeddings"
         self._model = arguments.text("model", model)
-        self._headers = {"Authorization": f"Bearer {api_key.strip()}"} if api_key else {}
+        self._headers = (
+            {"Authorization": f"Bearer {arguments.text('api_key', api_key).strip()}"} if api_key else {}
+        )
         self._dimensions = (
             None if dimensions is None else arguments.whole("dimensions", dimensions, minimum=1)
         )

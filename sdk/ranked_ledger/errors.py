@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from ranked_ledger.models import Decision
@@ -54,6 +54,8 @@ class RankedLedgerError(Exception):
         'no such decision. Next: check the workspace [RL404]'
     """
 
+    _detail_is_shown: ClassVar[bool] = True
+
     def __init__(
         self,
         message: str,
@@ -75,7 +77,7 @@ class RankedLedgerError(Exception):
 
     def __str__(self) -> str:
         text = self.message
-        if self.detail:
+        if self._detail_is_shown and self.detail and self.detail not in text:
             text = f"{text.rstrip('.')}. {self.detail}"
         if self.hint:
             text = f"{text.rstrip('.')}. Next: {self.hint}"
@@ -93,7 +95,12 @@ class ConfigurationError(InvalidArgumentError):
 
 
 class DimensionError(InvalidArgumentError):
-    """The embedding has another dimension than the host's column; both are named."""
+    """The embedding has another dimension than the host's column; both are named.
+
+    `detail` holds the two numbers, `given,stored`, for programs.
+    """
+
+    _detail_is_shown = False
 
 
 class EmbeddingError(RankedLedgerError):

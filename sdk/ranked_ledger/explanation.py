@@ -44,10 +44,10 @@ class Explanation:
     Example:
         >>> print(recall[0].explain())                                      # doctest: +SKIP
         score 0.690
-          relevance   0.750 x 0.45 = 0.338  49 %  by words: full-text match with the query
-          importance  0.900 x 0.25 = 0.225  33 %  as recorded
-          recency     0.500 x 0.15 = 0.075  11 %  20 steps ago
-          dependency  0.333 x 0.15 = 0.050   7 %  1 live decision rests on it
+          relevance   0.750 x 0.45 = 0.338   49%  by words: full-text match with the query
+          importance  0.900 x 0.25 = 0.225   33%  as it is set
+          recency     0.500 x 0.15 = 0.075   11%  20 steps ago
+          dependency  0.333 x 0.15 = 0.050    7%  1 live decision rests on it
     """
 
     score: float
@@ -103,9 +103,9 @@ def explain(
             "relevance",
             relevance,
             weight(arguments, "similarity"),
-            _SOURCES.get(relevance_source, relevance_source),
+            _relevance(relevance_source, relevance),
         ),
-        ("importance", importance, weight(arguments, "importance"), "as recorded"),
+        ("importance", importance, weight(arguments, "importance"), "as it is set"),
         ("recency", recency, weight(arguments, "recency"), _distance(step_distance)),
         ("dependency", dependency, weight(arguments, "dependency"), _dependents(live_dependents)),
     ]
@@ -128,6 +128,12 @@ def explain(
         deduction=max(0.0, round(total - score, 6)) if inactive else 0.0,
         notes=tuple(notes),
     )
+
+
+def _relevance(source: str, value: float) -> str:
+    if source == "fts" and value == 0:
+        return "no word of the query is in it"
+    return _SOURCES.get(source, source)
 
 
 def _distance(steps: int | None) -> str:

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ranked_ledger import prompts
+from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.explanation import Explanation, explain
 from ranked_ledger.models import Answer
 
@@ -122,6 +123,8 @@ class Recall(Sequence[Hit]):
         - `max_tokens`: an upper bound for the whole block, in tokens of four characters. A recall with
           `max_tokens` keeps to it already.
         """
+        if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int)):
+            raise InvalidArgumentError(f"max_tokens must be a whole number, not {type(max_tokens).__name__}")
         return prompts.render(self.hits, max_tokens=max_tokens)
 
     def as_dict(self) -> dict[str, Any]:

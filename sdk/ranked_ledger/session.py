@@ -60,6 +60,7 @@ class Session(Generic[Http, AnyEmbedder]):
     """The part of a client that is the same for both: how it is made, and what it knows."""
 
     _new_http: ClassVar[Callable[[], Any]]
+    _http_kind: ClassVar[type[httpx.Client | httpx.AsyncClient]]
     _connection: Connection
     _options: Options[AnyEmbedder]
     _gate: Gate
@@ -89,6 +90,10 @@ class Session(Generic[Http, AnyEmbedder]):
         http: Http | None,
         gate: Gate | None = None,
     ) -> Self:
+        if http is not None and not isinstance(http, self._http_kind):
+            raise ConfigurationError(
+                f"http_client must be an httpx.{self._http_kind.__name__}, not {type(http).__name__}"
+            )
         self._connection = connection
         self._options = options
         self._gate = gate or Gate()
@@ -217,6 +222,10 @@ class Session(Generic[Http, AnyEmbedder]):
 
     def _project(self, project: str | Unset | None) -> str | None:
         return self._options.project if isinstance(project, Unset) else project
+
+    def _scope(self, everywhere: bool) -> str | None:
+        """The workspace that a count or a repair is about; None: all of them."""
+        return None if arguments.flag("everywhere", everywhere) else self._options.workspace
 
     def _request(self, call: Call[Any]) -> httpx.Request:
         """The request of a call. Its `repr` shows no key, nor does a traceback with its locals."""

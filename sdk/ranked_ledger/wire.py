@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import httpx
 
+from ranked_ledger import wording
 from ranked_ledger.calls import Call
 from ranked_ledger.errors import (
     HINTS,
@@ -34,6 +35,8 @@ NEWEST_SCHEMA: Final = 1
 
 _REQUEST_ID_HEADERS: Final = ("sb-request-id", "x-request-id", "cf-ray")
 _QUOTED_CHARACTERS: Final = 120
+# What the ledger itself raises, next to RL...: its sentences name its functions and arguments.
+_OURS: Final = ("22023", "0A000")
 
 
 def encode(call: Call[Any]) -> bytes:
@@ -128,13 +131,16 @@ def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
         ),
         f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
     )
+    hint = _text(told.get("hint"))
+    if not (code and code.startswith("RL")):
+        hint = HINTS.get(kind) or hint
+    if code and (code.startswith("RL") or code in _OURS):
+        message, hint = wording.of_the_sdk(message), hint and wording.of_the_sdk(hint)
     error = kind(
         message,
         code=code,
         detail=_text(told.get("details")),
-        hint=_text(told.get("hint"))
-        if code and code.startswith("RL")
-        else HINTS.get(kind) or _text(told.get("hint")),
+        hint=hint,
         status=response.status_code,
         request_id=_request_id(response.headers),
     )

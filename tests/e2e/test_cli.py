@@ -154,7 +154,7 @@ def test_recall_shows_every_component_and_explains(run: Run) -> None:
         "dep.",
         "score",
         "Invoices are immutable",
-        "as recorded",
+        "as it is set",
         "Trace ",
     ):
         assert said in shown

@@ -111,7 +111,7 @@ def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None
         ({"half_life_steps": 0}, "half_life_steps must be above 0"),
         ({"dependency_saturation": -3}, "dependency_saturation must be above 0"),
         ({"embedding": [0]}, "no direction"),
-        ({"request_id": "x"}, "request_id must be a UUID"),
+        ({"request_id": "x"}, "request_id: 'x' is no UUID"),
     ],
 )
 def test_a_wrong_argument_of_recall_is_named(named: dict[str, Any], message: str) -> None:

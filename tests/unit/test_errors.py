@@ -18,6 +18,15 @@ def test_an_error_says_what_to_do_next() -> None:
     assert str(RankedLedgerError("no")) == "no"
 
 
+def test_what_the_message_says_already_is_not_said_again() -> None:
+    path = "a -> b -> a"
+    loop = errors.LoopError(f"depends_on would close a cycle: {path}", detail=path, hint="Remove one.")
+    assert str(loop) == f"depends_on would close a cycle: {path}. Next: Remove one."
+    wide = errors.DimensionError("it has 3 dimensions, this project stores 1536", detail="3,1536")
+    assert str(wide) == "it has 3 dimensions, this project stores 1536"
+    assert wide.detail == "3,1536"
+
+
 @pytest.mark.parametrize("travel", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
 def test_an_error_survives_a_journey(travel) -> None:  # type: ignore[no-untyped-def]
     error = RateLimitError("slow", hint="wait", code="x", status=429)

@@ -50,7 +50,7 @@ def test_an_explanation_reads_like_a_bill() -> None:
     assert str(hit().explain()).splitlines() == [
         "score 0.687",
         "  relevance   0.750 x 0.45 = 0.338   49%  by words: full-text match with the query",
-        "  importance  0.900 x 0.25 = 0.225   33%  as recorded",
+        "  importance  0.900 x 0.25 = 0.225   33%  as it is set",
         "  recency     0.500 x 0.15 = 0.075   11%  20 steps ago",
         "  dependency  0.333 x 0.15 = 0.050    7%  1 live decision rests on it",
     ]
@@ -75,6 +75,7 @@ def test_what_is_not_active_is_explained_with_its_deduction() -> None:
     [
         ({"relevance_source": "cosine"}, "cosine similarity"),
         ({"relevance_source": "none", "relevance": 0}, "nothing was asked"),
+        ({"relevance_source": "fts", "relevance": 0}, "no word of the query is in it"),
         ({"relevance_source": "bm25"}, "bm25"),
         ({"step_distance": 0}, "the newest step"),
         ({"step_distance": 1}, "1 step ago"),

@@ -1,0 +1,82 @@
+"""Words for people: counted things, and the server's sentences with the SDK's names in place of SQL's.
+
+Names are exchanged and nothing is concluded from a sentence; a name that is not known stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# Functions of docs/sql-api.md whose method has another name. A test looks for every one of them.
+METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "enroll_missing_decisions": "enroll_missing",
+        "forget_decision": "forget",
+        "get_decision": "get",
+        "ledger_status": "status",
+        "link_decisions": "link",
+        "list_decisions": "timeline",
+        "mark_recall_usage": "mark_used",
+        "pin_decision": "pin",
+        "prune_traces": "prune_traces",
+        "recall_decisions": "recall",
+        "recall_policy_stats": "policy_stats",
+        "record_decision": "record",
+        "record_decisions": "record_many",
+        "set_decision_importance": "set_importance",
+        "set_decision_lifecycle": "set_lifecycle",
+        "supersede_decision": "supersede",
+        "unlink_decisions": "unlink",
+    }
+)
+ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "p_flow_id": "flow",
+        "p_from": "decision",
+        "p_limit": "limit",
+        "p_match_count": "limit",
+        "p_memory_id": "decision",
+        "p_new": "by",
+        "p_project_id": "project",
+        "p_query_embedding": "embedding",
+        "p_step_index": "step",
+        "p_task_id": "task",
+        "p_w_dependency": "weights.dependency",
+        "p_w_importance": "weights.importance",
+        "p_w_recency": "weights.recency",
+        "p_w_similarity": "weights.relevance",
+        "p_workspace_id": "workspace",
+    }
+)
+
+_NAME: Final = re.compile(rf"\b(?:p_[a-z_]+|{'|'.join(sorted(METHODS, reverse=True))})\b(?!\()")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    Example:
+        >>> counted(1, "decision"), counted(1200, "decision"), counted(0, "entry", "entries")
+        ('1 decision', '1,200 decisions', '0 entries')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def of_the_sdk(text: str) -> str:
+    """A sentence of the server with the SDK's names in it.
+
+    Example:
+        >>> of_the_sdk("Check the id; list_decisions shows what is here (p_include_superseded: all).")
+        'Check the id; timeline() shows what is here (include_superseded: all).'
+    """
+
+    def word(found: re.Match[str]) -> str:
+        name = found[0]
+        if name in METHODS:
+            return f"{METHODS[name]}()"
+        return ARGUMENTS.get(name, name.removeprefix("p_"))
+
+    return _NAME.sub(word, text)
