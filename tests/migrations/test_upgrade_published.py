@@ -137,7 +137,7 @@ def test_touch_decision_recall_goes_on(proposal):
         "select recall_count, used_count from agent_decision_ledger "
         "where memory_id = any(%s::uuid[]) order by memory_id",
         (ids,),
-    ) == [(18, 6), (1, 1)]
+    ) == [(19, 6), (2, 1)]
 
 
 def test_the_stats_view_goes_on_with_its_columns_and_what_stands_on_it(proposal):

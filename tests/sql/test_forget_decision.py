@@ -124,6 +124,23 @@ def test_a_decision_without_a_thought_is_forgotten_too(ledger: Ledger) -> None:
     assert count(ledger.database, "agent_memories") == 0
 
 
+def test_one_that_was_never_enrolled_is_forgotten_too(ledger: Ledger) -> None:
+    memory_id = ledger.id("x")
+    ledger.database.owner.execute("delete from agent_decision_ledger")
+    assert ledger("forget_decision", memory_id=memory_id)["thought_deleted"] is True
+    assert count(ledger.database, "agent_memories") == 0
+
+
+def test_no_digest_of_its_words_is_left_to_compare_a_guess_with(ledger: Ledger) -> None:
+    memory_id = ledger.id("x", idempotency_key="one")
+    ledger("record_decisions", decisions=[{"content": "y"}], idempotency_key="other")
+    ledger("forget_decision", memory_id=memory_id)
+    kept = ledger.database.rows("select key, length(digest) from ranked_ledger.idempotency_keys order by key")
+    assert kept == [("one", 0), ("other", 32)]
+    for content in ("x", "a guess"):
+        ledger.refused("RL410", "record_decision", content=content, idempotency_key="one")
+
+
 def test_the_stream_finds_its_newest_step_again(ledger: Ledger) -> None:
     ledger.id("x")
     newest = ledger.id("y", step_index=40)

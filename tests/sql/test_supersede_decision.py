@@ -73,6 +73,20 @@ def test_a_host_that_set_the_lifecycle_back_is_superseded_again(ledger: Ledger) 
     assert count(ledger.database, "agent_memory_relations") == 1
 
 
+def test_the_end_of_a_long_chain_is_superseded_in_no_time(ledger: Ledger) -> None:
+    ledger.database.owner.execute(
+        """with chain as (
+             insert into agent_memories (workspace_id, memory_type, summary, content)
+             select 'acme', 'decision', 's', 'd' from generate_series(1, 3000) returning id)
+           insert into agent_memory_relations (from_memory_id, to_memory_id, relation)
+           select c.id, c.before, 'supersedes'
+           from (select id, lag(id) over (order by id) as before from chain) as c where c.before is not null"""
+    )
+    newest = ledger.database.value("select id::text from agent_memories order by id desc limit 1")
+    ledger.database.service.execute("set statement_timeout = '1s'")  # down the chain it takes three
+    assert ledger("supersede_decision", old=newest, new=ledger.id("new"))["changed"] is True
+
+
 def test_a_loop_is_refused_with_its_path(ledger: Ledger) -> None:
     a, b, c = ledger.id("a"), ledger.id("b"), ledger.id("c")
     ledger("supersede_decision", old=a, new=b)

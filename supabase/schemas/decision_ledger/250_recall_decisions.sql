@@ -73,8 +73,8 @@ begin
   values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
           jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
 
-  perform public.touch_decision_recall(
-    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h));
+  perform ranked_ledger.count_recalls(
+    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
   return true;
 exception when others then
   raise warning 'Ranked Ledger: the trace of a recall was not written (%)', sqlerrm;

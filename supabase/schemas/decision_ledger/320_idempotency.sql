@@ -45,11 +45,6 @@ begin
   -- replay
   select * into strict v_known from ranked_ledger.idempotency_keys k
   where k.workspace_id = p_workspace_id and k.operation = p_operation and k.key = p_key;
-  if v_known.digest <> v_digest then
-    raise sqlstate 'RL409' using
-      message = 'This idempotency key was used with another request.',
-      hint = 'Use a new key for a new request, and send a retry exactly as the first time.';
-  end if;
   select count(*) into v_left
   from public.agent_memories m join public.agent_decision_ledger l on l.memory_id = m.id and l.set_aside_at is null
   where m.id = any (v_known.memory_ids) and m.workspace_id = p_workspace_id and m.memory_type = 'decision';
@@ -57,6 +52,11 @@ begin
     raise sqlstate 'RL410' using
       message = 'What this idempotency key wrote was forgotten, or is no decision of this workspace any more.',
       hint = 'Use a new key if it is to be written again.';
+  end if;
+  if v_known.digest <> v_digest then
+    raise sqlstate 'RL409' using
+      message = 'This idempotency key was used with another request.',
+      hint = 'Use a new key for a new request, and send a retry exactly as the first time.';
   end if;
   return v_known.memory_ids;
 end

@@ -81,9 +81,11 @@ returns void language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_path uuid[] := p_new || ranked_ledger.supersession_path(p_old, p_new);
+  v_path uuid[];
 begin
-  if cardinality(v_path) > 1 then
+  -- asked from the new decision, which little has replaced: down from the old one, a chain of 5,000 took seven seconds
+  if p_old = p_new or exists (select from ranked_ledger.superseded_by(p_new) s where s.memory_id = p_old) then
+    v_path := p_new || ranked_ledger.supersession_path(p_old, p_new);
     raise sqlstate 'RL461' using
       message = case when p_old = p_new then 'A decision cannot supersede itself.'
                      else 'The supersession would close a loop: the old decision supersedes the new one already.' end,

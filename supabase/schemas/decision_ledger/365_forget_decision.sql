@@ -50,14 +50,17 @@ begin
     where m.id = p_memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision' for update;
     v_answer := ranked_ledger.forgotten_json(p_workspace_id, p_memory_id, true);
   end if;
-  if v_answer is not null and v_memory.id is null then
+  if v_memory.id is null then -- one that was never enrolled can be forgotten
+    if v_answer is null then
+      perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
+    end if;
     return v_answer;
   end if;
-  perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
 
   v_superseded := array(
     select r.to_memory_id from public.agent_memory_relations r
-    join public.agent_memories m on m.id = r.to_memory_id and m.lifecycle_status = 'superseded'
+    join public.agent_memories m
+      on m.id = r.to_memory_id and m.workspace_id = p_workspace_id and m.lifecycle_status = 'superseded'
     where r.from_memory_id = p_memory_id and r.relation = 'supersedes' order by r.to_memory_id);
 
   -- mutate: the memory takes its ledger row, edges, relations, reviews, recall items and history with it
@@ -66,6 +69,9 @@ begin
     v_thought_deleted := ranked_ledger.drop_lonely_thought(v_memory.thought_id);
   end if;
   delete from ranked_ledger.enrolment_failures f where f.memory_id = p_memory_id; -- a reason may quote the text
+  -- a digest of its words would tell a guess at them; the key answers "gone" without it
+  update ranked_ledger.idempotency_keys k set digest = ''
+  where k.workspace_id = p_workspace_id and p_memory_id = any (k.memory_ids);
   select coalesce(array_agg(distinct g.memory_id), '{}') into v_dependents
   from ranked_ledger.lost_grounds g where g.lost_memory_id = p_memory_id;
   -- what it had replaced stays superseded: that nothing replaces it now is for the caller to judge

@@ -105,7 +105,7 @@ begin
   select coalesce(array_agg(k.memory_id order by k.memory_id) filter (where k.was_used), '{}'),
          count(*) filter (where not k.was_used)
   into v_marked, v_ignored from ranked_ledger.mark_items(v_trace, v_used, p_ignored) k;
-  perform public.touch_decision_recall(v_marked, true);
+  perform ranked_ledger.count_recalls(v_marked, 0, 1); -- the recall itself was counted with its trace
 
   -- answer
   return jsonb_build_object('used', cardinality(v_marked), 'ignored', v_ignored, 'unknown', to_jsonb(v_unknown),
