@@ -16,6 +16,7 @@ from ranked_ledger.client import RankedLedger
 from ranked_ledger.errors import INSTALL_COMMAND, NotInstalledError, RankedLedgerError
 from ranked_ledger.models import Enrolled, Status
 from ranked_ledger.settings import Connection
+from ranked_ledger.wording import counted, of_the_sdk
 
 State = Literal["ok", "note", "problem"]
 
@@ -62,10 +63,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that was found. `status` is the ledger's own answer, or None where it gave none."""
+    """Everything that was found.
+
+    - `status`: the ledger's own answer, or None where it gave none; `error` says why then.
+    """
 
     findings: tuple[Finding, ...]
     status: Status | None = None
+    error: RankedLedgerError | None = None
 
     @property
     def healthy(self) -> bool:
@@ -103,7 +108,7 @@ def examine(
         try:
             status = ledger.status(everywhere=everywhere)
         except RankedLedgerError as error:
-            return Diagnosis(tuple(_unanswered(error, client, connection)))
+            return Diagnosis(tuple(_unanswered(error, client, connection)), error=error)
         findings = [*_installed(status), _visible(client, connection)]
         findings.append(_public(client, connection, public_key))
         findings += _own_checks(status)
@@ -260,7 +265,7 @@ def _own_checks(status: Status) -> Iterator[Finding]:
         yield Finding(
             check.name.replace("_", " "),
             "ok" if check.ok else "problem",
-            detail,
+            of_the_sdk(detail) if mendable else detail,
             None if check.ok or not mendable else f"`{MEND}`",
         )
 
@@ -272,8 +277,8 @@ def _contents(status: Status) -> Finding:
     return Finding(
         "contents",
         "ok",
-        f"{status.decisions:,} decisions in {status.streams:,} streams, {status.edges:,} edges, "
-        f"{status.traces:,} recall traces.{where}",
+        f"{counted(status.decisions, 'decision')} in {counted(status.streams, 'stream')}, "
+        f"{counted(status.edges, 'edge')}, {counted(status.traces, 'recall trace')}.{where}",
     )
 
 

@@ -22,6 +22,7 @@ LEDGER: Final = "decision_ledger"
 OPEN_BRAIN: Final = "open_brain"
 
 _NAME: Final = re.compile(r"^(\d+)_(.+)\.sql$")
+_HOST: Final = "agent_memories"  # whatever makes the tables that the ledger stands on names this one
 _STAMP: Final = "%Y%m%d%H%M%S"
 
 
@@ -57,11 +58,17 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What copying would do: files to write, and areas that are there already."""
+    """What copying would do: files to write, and areas that are there already.
+
+    - `moved`: files of ours, unedited, that are written anew under a later name and removed.
+    - `without_host`: the ledger is in the plan, and nothing in the folder makes the tables that it stands on.
+    """
 
     folder: Path
     copies: tuple[Copy, ...]
     present: tuple[Copy, ...]
+    moved: tuple[Path, ...] = ()
+    without_host: bool = False
 
     def carry_out(self) -> None:
         """Write the files; a file that appeared meanwhile is not overwritten."""
@@ -69,6 +76,8 @@ class Plan:
         for copy in self.copies:
             with copy.target.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(copy.migration.text)
+        for path in self.moved:
+            path.unlink(missing_ok=True)
 
 
 def migrations() -> list[Migration]:
@@ -97,8 +106,9 @@ def _folder() -> Traversable:
 def plan_copies(project: Path | str, areas: Sequence[str] = (LEDGER,)) -> Plan:
     """What has to be written so that a project's own migrations hold these areas.
 
-    Versions are later than the newest that is there, as `supabase db push` wants it. Raises `ShippedError`
-    where a copy was edited, or where the order cannot be right any more.
+    Versions are later than the newest that is there, as `supabase db push` wants it. A ledger that is the
+    newest file, and lacks the Open Brain tables before it, is moved behind them: its push was refused. Raises
+    `ShippedError` where a copy was edited, or where the order cannot be right any more.
 
     Example:
         >>> plan_copies("my-app", areas=("open_brain", "decision_ledger")).carry_out()  # doctest: +SKIP
@@ -107,7 +117,8 @@ def plan_copies(project: Path | str, areas: Sequence[str] = (LEDGER,)) -> Plan:
     theirs = _theirs(folder)
     copies: list[Copy] = []
     present: list[Copy] = []
-    newest = max((version for version, _, _ in theirs), key=int, default="0")
+    moved: list[Path] = []
+    newest, last = max(((one[0], one[1]) for one in theirs), key=lambda one: int(one[0]), default=("0", None))
     for migration in (one for one in migrations() if one.area in areas):
         there = [(path, text) for _, path, text in theirs if _is_copy(text, migration)]
         if there:
@@ -118,13 +129,16 @@ def plan_copies(project: Path | str, areas: Sequence[str] = (LEDGER,)) -> Plan:
                     hint="if you edited it, put your changes into a migration of your own and restore it; if "
                     "it comes from another version of ranked-ledger, install that one or move the file away",
                 )
-            present.append(Copy(migration, same[0]))
-            continue
+            if not copies or same != [last]:
+                present.append(Copy(migration, same[0]))
+                continue
+            moved += same  # what it stands on is written now, and nothing of theirs comes after it
         version = migration.version if int(migration.version) > int(newest) else _after(newest)
         newest = version
         copies.append(Copy(migration, folder / f"{version}_{migration.area}.sql"))
-    _check_order(copies, theirs)
-    return Plan(folder, tuple(copies), tuple(present))
+    staying = [one for one in theirs if one[1] not in moved]
+    _check_order(copies, staying)
+    return Plan(folder, tuple(copies), tuple(present), tuple(moved), _lacks_host(areas, theirs))
 
 
 def _theirs(folder: Path) -> list[tuple[str, Path, str]]:
@@ -139,6 +153,12 @@ def _theirs(folder: Path) -> list[tuple[str, Path, str]]:
             text = path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
             found.append((named[1], path, text))
     return found
+
+
+def _lacks_host(areas: Sequence[str], theirs: Sequence[tuple[str, Path, str]]) -> bool:
+    ledger = [one for one in migrations() if one.area == LEDGER]
+    others = [text for _, _, text in theirs if not any(_is_copy(text, one) for one in ledger)]
+    return LEDGER in areas and OPEN_BRAIN not in areas and not any(_HOST in text for text in others)
 
 
 def _is_copy(text: str, migration: Migration) -> bool:

@@ -199,7 +199,7 @@ def test_options_of_recall_reach_the_database(run: Run) -> None:
 
 def test_an_empty_workspace_says_why_there_is_nothing(run: Run) -> None:
     assert "No recalls" in run("stats").out
-    assert run("recall", "anything").out.strip()
+    assert "`ranked-ledger doctor` lists them" in run("recall", "anything").out
     assert run("timeline").out.strip() == "No decisions."
 
 
@@ -234,7 +234,8 @@ def test_edges_pins_and_importance(run: Run) -> None:
     one, other = record(run, "One"), record(run, "Other")
     assert "is there now" in run("link", one, other).out
     assert "was there already" in run("link", one, other).out
-    run("link", other, one, expect=4)
+    refused = run("link", other, one, expect=4).err
+    assert refused.count(" -> ") == 2
     assert run("unlink", one, other, "--json").json["removed"] is True
     assert "was not there" in run("unlink", one, other).out
     assert run("pin", one, "--json").json["pinned"] is True
@@ -322,9 +323,18 @@ def test_without_a_ledger(before: dict[str, subprocess.CompletedProcess[str]]) -
     assert "ranked-ledger init" in before["stats"].stderr
 
 
+def test_messages_name_options_and_commands(run: Run) -> None:
+    assert "--max-tokens is 5" in run("recall", "x", "--max-tokens", "5", expect=2).err
+    assert "`ranked-ledger timeline` shows what is here" in run("show", ABSENT, expect=3).err
+    assert "'notauuid' is no memory id" in run("show", "notauuid", expect=2).err
+    record(run, "One", "--project", "a")
+    assert "--all shows retired ones" in run("recall", "x", "-p", "b").out
+
+
 def test_a_wrong_key(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPABASE_SECRET_KEY", "sb_secret_wrong")
     run("stats", expect=7)
+    run("doctor", expect=7)
 
 
 def test_the_public_key_is_refused_before_anything_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,9 +345,11 @@ def test_the_public_key_is_refused_before_anything_is_sent(run: Run, monkeypatch
 def test_no_server(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1:9")
     run("stats", expect=6)
+    run("doctor", expect=6)
 
 
 def test_every_example_of_the_help_runs(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKED_LEDGER_WORKSPACE", "acme")
     decision = [record(run, f"Invoices, decision {number}", "--task", "invoicing") for number in range(8)]
     trace = run("recall", "invoices", "--json").json["request_id"]
     (tmp_path / "decisions.jsonl").write_text('{"content": "One"}\n')
@@ -345,6 +357,7 @@ def test_every_example_of_the_help_runs(run: Run, tmp_path: Path, monkeypatch: p
     folder.mkdir(parents=True)
     (folder / "0001-a.md").write_text("# 1. A\n\n## Status\n\nAccepted\n\n## Decision\n\nYes.\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANKED_LEDGER_WORKSPACE")
     named = {"$OTHER": decision[1], "$OLD": decision[2], "$NEW": decision[3], "$TRACE": trace}
     for example in _examples():
         if example.startswith("ranked-ledger demo"):

@@ -11,6 +11,8 @@ import pytest
 import respx
 
 from ranked_ledger import RankedLedger, doctor, settings
+from ranked_ledger.cli import app as cli
+from ranked_ledger.cli import failures
 
 URL = "http://ledger.test"
 REST = f"{URL}/rest/v1"
@@ -135,6 +137,51 @@ def test_a_wrong_key_ends_the_examination(ledger: RankedLedger, respx_mock: resp
     found = examine(ledger)
     assert [one.name for one in found.findings] == ["connection"]
     assert found.as_dict()["status"] is None
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUPABASE_URL", URL)
+    monkeypatch.setenv("SUPABASE_SECRET_KEY", KEY)
+    for name in ("RANKED_LEDGER_WORKSPACE", "SUPABASE_ANON_KEY", "SUPABASE_PUBLISHABLE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("ranked_ledger.client.sleep", lambda _: None)
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (httpx.Response(404, json=ABSENT), failures.NOT_INSTALLED),
+        (httpx.Response(401, json={"message": "Invalid API key"}), failures.NO_RIGHT),
+        (httpx.Response(503), failures.NO_ANSWER),
+        (httpx.ConnectError("refused"), failures.NO_ANSWER),
+        (httpx.Response(200, json=99), failures.NOT_INSTALLED),
+        (httpx.Response(500, json={"code": "XX000", "message": "broken"}), failures.FAILED),
+    ],
+)
+def test_the_doctor_exits_as_every_other_command_does(
+    respx_mock: respx.MockRouter, answer: httpx.Response | Exception, code: int
+) -> None:
+    respx_mock.post(url__startswith=f"{REST}/rpc/").mock(side_effect=[answer] * 9)
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_ledger").respond(404)
+    assert cli.run(["doctor"]) == code
+    if code != failures.FAILED:
+        assert cli.run(["stats", "-w", "acme"]) == code
+
+
+@pytest.mark.usefixtures("environment")
+def test_what_is_looked_at_comes_first(
+    respx_mock: respx.MockRouter, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    healthy(respx_mock, decisions=1, streams=1, edges=2, traces=1)
+    assert cli.run(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "About the workspace" not in shown
+    assert "1 decision in 1 stream, 2 edges, 1 recall trace." in shown
+    monkeypatch.setenv("RANKED_LEDGER_WORKSPACE", "acme")
+    assert cli.run(["doctor"]) == 0
+    assert "About the workspace acme" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_mending_ends_where_nothing_moves(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:

@@ -85,13 +85,61 @@ def test_an_edited_copy_is_refused_and_named(tmp_path: Path, capsys: pytest.Capt
     assert names(tmp_path) == [copy.name]
 
 
-def test_the_open_brain_cannot_come_after_the_ledger(
+def test_a_ledger_that_was_copied_alone_moves_behind_the_open_brain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli.run(["init", str(tmp_path)])
+    (alone,) = names(tmp_path)
+    assert cli.run(["init", str(tmp_path), "--with-open-brain", "--dry-run"]) == 0
+    assert names(tmp_path) == [alone]
+    capsys.readouterr()
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == 0
+    assert f"{alone} is removed" in capsys.readouterr().out
+    assert [name.split("_", 1)[1] for name in names(tmp_path)] == ["open_brain.sql", "decision_ledger.sql"]
+    assert alone not in names(tmp_path)
+    assert min(names(tmp_path)) > alone
+    before = names(tmp_path)
+    assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == 0
+    assert names(tmp_path) == before
+
+
+def test_a_ledger_with_something_of_theirs_behind_it_is_not_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.run(["init", str(tmp_path)])
+    (alone,) = names(tmp_path)
+    (tmp_path / FOLDER / "20990101000000_theirs.sql").write_text("select 1;")
     assert cli.run(["init", str(tmp_path), "--with-open-brain"]) == failures.FAILED
-    assert "has to come before" in capsys.readouterr().err
-    assert len(names(tmp_path)) == 1
+    said = capsys.readouterr().err
+    assert "has to come before" in said
+    assert f"delete {tmp_path / FOLDER / alone}" in said
+    assert len(names(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "theirs", "noted"),
+    [
+        ([], "", True),
+        ([], "create table invoices ();", True),
+        ([], "create table agent_memories ();", False),
+        (["--with-open-brain"], "", False),
+    ],
+)
+def test_a_project_without_what_the_ledger_stands_on_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], theirs: str, noted: bool
+) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / "0001_theirs.sql").write_text(theirs)
+    for _ in range(2):
+        assert cli.run(["init", str(tmp_path), *arguments]) == 0
+        said = capsys.readouterr().out
+        assert ("Note: the ledger stands on an Open Brain install" in said) is noted
+        assert ("ranked-ledger init --with-open-brain" in said) is noted
+
+
+def test_two_files_are_pasted_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.run(["init", str(tmp_path), "--with-open-brain"])
+    assert "paste the files, one after the other," in capsys.readouterr().out
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from ranked_ledger import Decision, Hit
+from ranked_ledger import Decision, Hit, Recall
 from ranked_ledger.adr import AdrFolder, AdrRecord
 from ranked_ledger.cli import importing_report, output, tables
 
@@ -72,6 +72,26 @@ def test_a_long_title_takes_no_room_from_the_other_columns(capsys: pytest.Captur
     assert "ADR-0001" in shown
     assert "2026-01-02" in shown
     assert shown.count("word") == 40
+
+
+def test_a_hit_without_a_word_of_the_query_is_not_said_to_match(capsys: pytest.CaptureFixture[str]) -> None:
+    hits = [
+        Hit(
+            rank=rank, memory_id=UUID(int=rank), content="x", line="", step_index=1, importance=0.5, relevance=relevance,
+            relevance_source="fts", recency=0.5, dependency_boost=0, ranking_score=0.3, lifecycle_status="active",
+        )
+        for rank, relevance in ((1, 0.25), (2, 0.0))
+    ]  # fmt: skip
+    output.console().print(tables.hit_table(hits))
+    shown = capsys.readouterr().out
+    assert "0.250 words" in shown
+    assert "0.000 -" in shown
+
+
+def test_the_hint_of_an_empty_recall_names_options(capsys: pytest.CaptureFixture[str]) -> None:
+    hint = "No decision is in scope (include_superseded shows retired ones); status() lists workspaces."
+    output.console().print(tables.hits(Recall((), hint=hint)))
+    assert "(--all shows retired ones); `ranked-ledger doctor` lists" in capsys.readouterr().out
 
 
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:

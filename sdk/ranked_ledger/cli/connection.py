@@ -24,6 +24,7 @@ ENVIRONMENT: Final = (
     ("SUPABASE_SECRET_KEY", "its secret key, or SUPABASE_SERVICE_ROLE_KEY: the legacy one"),
     (WORKSPACE_VARIABLE, "instead of --workspace"),
     (PROJECT_VARIABLE, "instead of --project"),
+    ("RANKED_LEDGER_SUPABASE_CLI", "the Supabase CLI that `demo` pushes with, instead of the one it finds"),
     (
         EMBEDDINGS_VARIABLE,
         f"an OpenAI-compatible service for vectors, with {_MODEL_VARIABLE} and {_KEY_VARIABLE}",
@@ -39,6 +40,10 @@ Project = Annotated[
     typer.Option(
         "--project", "-p", envvar=PROJECT_VARIABLE, help="Which project of the workspace; without it, none."
     ),
+]
+ProjectFilter = Annotated[
+    str | None,
+    typer.Option("--project", "-p", envvar=PROJECT_VARIABLE, help="Only this project; without it, all."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 MemoryId = Annotated[str, typer.Argument(help="The decision's memory id.", show_default=False)]

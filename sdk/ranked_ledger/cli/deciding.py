@@ -19,6 +19,7 @@ from ranked_ledger.cli.output import one_line, show
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import CreatedBy, Visibility
+from ranked_ledger.wording import counted
 
 commands = typer.Typer()
 
@@ -28,7 +29,7 @@ Task = Annotated[
 
 
 @commands.command(
-    epilog='Example: ranked-ledger record "Invoices are immutable once sent" --task invoicing '
+    epilog='Example: ranked-ledger record "Invoices are immutable once sent" -w acme --task invoicing '
     '--rationale "auditors diff them" --importance 0.9'
 )
 def record(
@@ -86,7 +87,7 @@ def record(
 
 @commands.command(
     "record-many",
-    epilog="Example: ranked-ledger record-many decisions.jsonl --idempotency-key import-2026-01",
+    epilog="Example: ranked-ledger record-many decisions.jsonl -w acme --idempotency-key import-2026-01",
 )
 def record_many(
     file: Annotated[
@@ -103,8 +104,9 @@ def record_many(
 
     A line is for example {"content": "...", "rationale": "...", "task": "...", "importance": 0.9}.
     """
-    lines = (sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")).splitlines()
-    new = [_json(f"line {number}", line) for number, line in enumerate(lines, 1) if line.strip()]
+    lines = sys.stdin.read() if str(file) == "-" else _read(file)
+    # not splitlines(): JSON may hold line ends of Unicode's as they are
+    new = [_json(f"line {number}", line) for number, line in enumerate(lines.split("\n"), 1) if line.strip()]
     with connect(workspace, project, spin=False) as ledger, bar() as advance:
         advance("recording", 0, len(new))
         done: list[Decision] = []
@@ -114,16 +116,15 @@ def record_many(
             advance("recording", len(done), len(new))
 
         decisions = ledger.record_many(new, idempotency_key=idempotency_key, on_batch=on_batch)
+    fresh = sum(not one.replayed for one in decisions)
     show(
         {"decisions": decisions},
-        lambda: Text(
-            f"{len(decisions):,} decisions, {sum(not one.replayed for one in decisions):,} of them new."
-        ),
+        lambda: Text(f"{counted(len(decisions), 'decision')}, {fresh:,} of them new."),
         as_json=as_json,
     )
 
 
-@commands.command(epilog='Example: ranked-ledger supersede "$OLD" "$NEW" --reason "the law changed"')
+@commands.command(epilog='Example: ranked-ledger supersede "$OLD" "$NEW" -w acme --reason "the law changed"')
 def supersede(
     old: Annotated[
         str, typer.Argument(help="Memory id of the decision that no longer holds.", show_default=False)
@@ -149,7 +150,7 @@ def supersede(
     show(done, text, as_json=as_json)
 
 
-@commands.command(epilog='Example: ranked-ledger forget "$ID" --yes')
+@commands.command(epilog='Example: ranked-ledger forget "$ID" -w acme --yes')
 def forget(
     memory_id: MemoryId,
     workspace: Workspace,
@@ -171,7 +172,8 @@ def forget(
             parts.append("Its thought is deleted too.")
         if done.dependents:
             parts.append(
-                f"{len(done.dependents)} decisions that rested on it keep a mark that their ground is gone:"
+                f"{counted(len(done.dependents), 'decision')} that rested on it "
+                f"{'keeps' if len(done.dependents) == 1 else 'keep'} a mark that the ground is gone:"
             )
             parts += [f"  {one}" for one in done.dependents]
         if done.left_superseded:
@@ -191,7 +193,7 @@ def _confirm(memory_id: str) -> None:
         raise Refused("nothing was forgotten: that is another id")
 
 
-@commands.command(epilog='Example: ranked-ledger pin "$ID"')
+@commands.command(epilog='Example: ranked-ledger pin "$ID" -w acme')
 def pin(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = False) -> None:
     """Put a decision before all others in every recall."""
     with connect(workspace) as ledger:
@@ -199,7 +201,7 @@ def pin(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = False) -> N
     show(decision, lambda: tables.decided(decision), as_json=as_json)
 
 
-@commands.command(epilog='Example: ranked-ledger unpin "$ID"')
+@commands.command(epilog='Example: ranked-ledger unpin "$ID" -w acme')
 def unpin(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = False) -> None:
     """Take the pin away."""
     with connect(workspace) as ledger:
@@ -207,7 +209,7 @@ def unpin(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = False) ->
     show(decision, lambda: tables.decided(decision), as_json=as_json)
 
 
-@commands.command(epilog='Example: ranked-ledger importance "$ID" 0.9')
+@commands.command(epilog='Example: ranked-ledger importance "$ID" 0.9 -w acme')
 def importance(
     memory_id: MemoryId,
     value: Annotated[float, typer.Argument(help="0 to 1.", show_default=False)],
@@ -218,6 +220,15 @@ def importance(
     with connect(workspace) as ledger:
         decision = ledger.set_importance(memory_id, value)
     show(decision, lambda: tables.decided(decision), as_json=as_json)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as wrong:
+        raise InvalidArgumentError(f"{file} cannot be read: {wrong.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"{file} is not UTF-8") from None
 
 
 def _json(where: str, text: str) -> dict[str, Any]:

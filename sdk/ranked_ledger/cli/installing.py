@@ -14,13 +14,18 @@ from rich.text import Text
 from ranked_ledger import Enrolled, doctor, settings, shipped
 from ranked_ledger.cli import importing_report
 from ranked_ledger.cli.connection import WORKSPACE_VARIABLE, AsJson, Project, Workspace, connect
-from ranked_ledger.cli.failures import FAILED, NOT_INSTALLED
+from ranked_ledger.cli.failures import FAILED, exit_code
+from ranked_ledger.cli.naming import of_the_commands
 from ranked_ledger.cli.output import one_line, plain, show
 from ranked_ledger.cli.progress import bar, waiting
 
 commands = typer.Typer()
 
 _PUBLIC_KEYS = ("SUPABASE_ANON_KEY", "SUPABASE_PUBLISHABLE_KEY")
+_WITHOUT_HOST = (
+    "the ledger stands on an Open Brain install (thoughts, agent_memories, ...), and no migration here makes "
+    "one; for a project without one: ranked-ledger init --with-open-brain"
+)
 _SIGNS = {"ok": ("ok", "green"), "note": ("--", "cyan"), "problem": ("!!", "bold red")}
 
 
@@ -44,7 +49,8 @@ def init(
     """Copy the migrations into your own supabase/migrations; `supabase db push` then installs them.
 
     Their timestamps become later than your newest one. A copy that is there already stays; one that was
-    edited is refused. Without the Supabase CLI: paste the file into the dashboard's SQL editor and run it.
+    edited is refused. Without the Supabase CLI: paste each file, in the order of their names, into the
+    dashboard's SQL editor and run it.
     """
     areas = [shipped.OPEN_BRAIN] * with_open_brain + [shipped.LEDGER] * ledger
     plan = shipped.plan_copies(folder, areas)
@@ -54,14 +60,24 @@ def init(
     def text() -> RenderableType:
         lines = [f"{copy.target} is there already." for copy in plan.present]
         lines += [f"{copy.target} {'would be written' if dry_run else 'is written'}." for copy in plan.copies]
+        lines += [
+            f"{path} {'would be' if dry_run else 'is'} removed: the ledger comes after open_brain, and its new file "
+            "holds the same. If it was pushed already, put it back and leave open_brain out."
+            for path in plan.moved
+        ]
+        if plan.without_host:
+            lines.append(f"Note: {_WITHOUT_HOST}.")
         if plan.copies and not dry_run:
-            lines.append("Next: supabase db push (or paste the file into the dashboard's SQL editor).")
+            what = "the file" if len(plan.copies) == 1 else "the files, one after the other,"
+            lines.append(f"Next: supabase db push (or paste {what} into the dashboard's SQL editor).")
             lines.append("Then: ranked-ledger doctor")
         return Text("\n".join(lines) or "Nothing to do.")
 
     answer = {
         "written": [str(copy.target) for copy in plan.copies],
         "present": [str(copy.target) for copy in plan.present],
+        "removed": [str(path) for path in plan.moved],
+        "note": _WITHOUT_HOST if plan.without_host else None,
         "dry_run": dry_run,
     }
     show(answer, text, as_json=as_json)
@@ -96,21 +112,24 @@ def examine(
                 )
         with waiting("looking"):
             found = doctor.examine(ledger, connection, public_key=public_key, everywhere=everywhere)
-    answer = found.as_dict() | {"mended": mended}
-    show(answer, lambda: _diagnosis(found, mended), as_json=as_json)
+    answer = found.as_dict() | {"workspace": workspace, "mended": mended}
+    show(answer, lambda: _diagnosis(found, mended, workspace), as_json=as_json)
     if not found.healthy:
-        raise typer.Exit(FAILED if found.status else NOT_INSTALLED)
+        raise typer.Exit(FAILED if found.error is None else exit_code(found.error))
 
 
-def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None) -> RenderableType:
+def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None, workspace: str | None) -> RenderableType:
     rows = Table.grid(padding=(0, 2))
+    if workspace is not None:
+        only = f"About the workspace {workspace} and the install, not about other workspaces: "
+        rows.add_row("", one_line(f"{only}--workspace or {WORKSPACE_VARIABLE} names it."))
     if mended is not None:
         said = f"{mended.enrolled:,} enrolled, {mended.settled:,} settled, {mended.failed:,} failed"
         rows.add_row("", f"Mended: {said}.")
     for one in found.findings:
-        rows.add_row(Text(*_SIGNS[one.state]), one_line(one.text))
+        rows.add_row(Text(*_SIGNS[one.state]), one_line(of_the_commands(one.text)))
         if one.next:
-            rows.add_row("", Text.assemble("Next: ", plain(one.next)))
+            rows.add_row("", Text.assemble("Next: ", plain(of_the_commands(one.next))))
     problems = sum(one.state == "problem" for one in found.findings)
     end = (
         "Everything is well." if not problems else f"{problems} of {len(found.findings)} things are not well."
@@ -118,7 +137,7 @@ def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None) -> RenderableTy
     return Group(rows, Text(f"\n{end}", style="bold"))
 
 
-@commands.command("import", epilog="Example: ranked-ledger import docs/decisions --dry-run")
+@commands.command("import", epilog="Example: ranked-ledger import docs/decisions -w acme --dry-run")
 def import_records(
     folder: Annotated[Path, typer.Argument(help="Decision records in markdown: ADR, MADR, log4brains, ...")],
     workspace: Workspace,

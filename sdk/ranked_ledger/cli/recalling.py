@@ -11,10 +11,11 @@ from rich.text import Text
 
 from ranked_ledger import Decision, InvalidArgumentError, UsageMarked, Weights
 from ranked_ledger.cli import tables
-from ranked_ledger.cli.connection import AsJson, MemoryId, Project, Workspace, connect
+from ranked_ledger.cli.connection import AsJson, MemoryId, ProjectFilter, Workspace, connect
 from ranked_ledger.cli.output import plain, show
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.models import Lifecycle
+from ranked_ledger.wording import counted
 
 commands = typer.Typer()
 
@@ -25,7 +26,7 @@ MemoryIds = Annotated[list[str], typer.Argument(help="Memory ids of its hits.", 
 
 
 @commands.command(
-    epilog='Example: ranked-ledger recall "can a sent invoice be edited?" --task invoicing --explain'
+    epilog='Example: ranked-ledger recall "can a sent invoice be edited?" -w acme --task invoicing --explain'
 )
 def recall(
     workspace: Workspace,
@@ -33,7 +34,7 @@ def recall(
         str | None,
         typer.Argument(help="What is asked; without it importance, recency and dependency rank alone."),
     ] = None,
-    project: Project = None,
+    project: ProjectFilter = None,
     task: Annotated[str | None, typer.Option("--task", "-t", help="Only this task.")] = None,
     current_step: Annotated[
         int | None,
@@ -98,10 +99,10 @@ def recall(
     )
 
 
-@commands.command(epilog="Example: ranked-ledger timeline --task invoicing --lifecycle active")
+@commands.command(epilog="Example: ranked-ledger timeline -w acme --task invoicing --lifecycle active")
 def timeline(
     workspace: Workspace,
-    project: Project = None,
+    project: ProjectFilter = None,
     task: Annotated[str | None, typer.Option("--task", "-t", help="Only this task.")] = None,
     lifecycle: Annotated[
         list[str] | None,
@@ -150,7 +151,7 @@ def _cursor(text: str) -> dict[str, Any]:
     return value
 
 
-@commands.command("show", epilog='Example: ranked-ledger show "$ID"')
+@commands.command("show", epilog='Example: ranked-ledger show "$ID" -w acme')
 def show_decision(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = False) -> None:
     """A decision in full: rationale, alternatives, edges, successor, history."""
     with connect(workspace) as ledger:
@@ -158,7 +159,7 @@ def show_decision(memory_id: MemoryId, workspace: Workspace, as_json: AsJson = F
     show(decision, lambda: tables.detail(decision), as_json=as_json)
 
 
-@commands.command(epilog='Example: ranked-ledger used "$TRACE" "$ID"')
+@commands.command(epilog='Example: ranked-ledger used "$TRACE" "$ID" -w acme')
 def used(request_id: RequestId, memory_ids: MemoryIds, workspace: Workspace, as_json: AsJson = False) -> None:
     """Say which hits of a recall were of use."""
     with connect(workspace) as ledger:
@@ -166,7 +167,7 @@ def used(request_id: RequestId, memory_ids: MemoryIds, workspace: Workspace, as_
     show(marked, lambda: _marked(marked), as_json=as_json)
 
 
-@commands.command(epilog='Example: ranked-ledger ignored "$TRACE" "$ID" --reason "another customer"')
+@commands.command(epilog='Example: ranked-ledger ignored "$TRACE" "$ID" -w acme --reason "another customer"')
 def ignored(
     request_id: RequestId,
     memory_ids: MemoryIds,
@@ -189,7 +190,7 @@ def _marked(marked: UsageMarked) -> Text:
     return Text("; ".join(parts) + ".")
 
 
-@commands.command(epilog="Example: ranked-ledger stats --since 2026-01-01")
+@commands.command(epilog="Example: ranked-ledger stats -w acme --since 2026-01-01")
 def stats(
     workspace: Workspace,
     since: Annotated[datetime | None, typer.Option(help="Count only recalls from then on (UTC).")] = None,
@@ -201,7 +202,7 @@ def stats(
     show({"policies": policies}, lambda: tables.policies(policies), as_json=as_json)
 
 
-@commands.command(epilog="Example: ranked-ledger prune --days 90")
+@commands.command(epilog="Example: ranked-ledger prune -w acme --days 90")
 def prune(
     workspace: Workspace,
     before: Annotated[datetime | None, typer.Option(help="Delete traces from before then (UTC).")] = None,
@@ -223,7 +224,10 @@ def prune(
                 break
     show(
         {"deleted": deleted, "before": moment.isoformat()},
-        lambda: Text(f"{deleted:,} traces from before {moment:%Y-%m-%d %H:%M} UTC are deleted."),
+        lambda: Text(
+            f"{counted(deleted, 'trace')} from before {moment:%Y-%m-%d %H:%M} UTC "
+            f"{'is' if deleted == 1 else 'are'} deleted."
+        ),
         as_json=as_json,
     )
 

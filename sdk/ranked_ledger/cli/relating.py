@@ -16,14 +16,14 @@ commands = typer.Typer()
 lifecycle = typer.Typer(
     no_args_is_help=True,
     help="Reject, dispute, mark stale, or restore a decision: all of it can be taken back.",
-    epilog='Example: ranked-ledger lifecycle reject "$ID" --reason "never agreed"',
+    epilog='Example: ranked-ledger lifecycle reject "$ID" -w acme --reason "never agreed"',
 )
 
 To = Annotated[str, typer.Argument(help="Memory id of the other decision.", show_default=False)]
 RelationName = Annotated[str, typer.Option("--relation", help="depends_on, informs or blocks.")]
 
 
-@commands.command(epilog='Example: ranked-ledger link "$ID" "$OTHER" --relation depends_on')
+@commands.command(epilog='Example: ranked-ledger link "$ID" "$OTHER" -w acme --relation depends_on')
 def link(
     memory_id: MemoryId,
     to: To,
@@ -42,7 +42,7 @@ def link(
     )
 
 
-@commands.command(epilog='Example: ranked-ledger unlink "$ID" "$OTHER"')
+@commands.command(epilog='Example: ranked-ledger unlink "$ID" "$OTHER" -w acme')
 def unlink(
     memory_id: MemoryId,
     to: To,
@@ -61,7 +61,7 @@ def unlink(
     )
 
 
-@lifecycle.command(epilog='Example: ranked-ledger lifecycle reject "$ID" --reason "never agreed"')
+@lifecycle.command(epilog='Example: ranked-ledger lifecycle reject "$ID" -w acme --reason "never agreed"')
 def reject(
     memory_id: MemoryId,
     workspace: Workspace,
@@ -73,7 +73,7 @@ def reject(
     _set(memory_id, "rejected", workspace, reason, actor, as_json=as_json)
 
 
-@lifecycle.command(epilog='Example: ranked-ledger lifecycle dispute "$ID" --reason "legal asks"')
+@lifecycle.command(epilog='Example: ranked-ledger lifecycle dispute "$ID" -w acme --reason "legal asks"')
 def dispute(
     memory_id: MemoryId,
     workspace: Workspace,
@@ -85,7 +85,9 @@ def dispute(
     _set(memory_id, "disputed", workspace, reason, actor, as_json=as_json)
 
 
-@lifecycle.command(epilog='Example: ranked-ledger lifecycle stale "$ID" --reason "the service is gone"')
+@lifecycle.command(
+    epilog='Example: ranked-ledger lifecycle stale "$ID" -w acme --reason "the service is gone"'
+)
 def stale(
     memory_id: MemoryId,
     workspace: Workspace,
@@ -97,7 +99,7 @@ def stale(
     _set(memory_id, "stale", workspace, reason, actor, as_json=as_json)
 
 
-@lifecycle.command(epilog='Example: ranked-ledger lifecycle restore "$ID"')
+@lifecycle.command(epilog='Example: ranked-ledger lifecycle restore "$ID" -w acme')
 def restore(
     memory_id: MemoryId,
     workspace: Workspace,

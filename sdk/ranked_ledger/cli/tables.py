@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ranked_ledger import Decision, Hit, PolicyStats, Recall
+from ranked_ledger.cli.naming import of_the_commands
 from ranked_ledger.cli.output import one_line, plain
 from ranked_ledger.models import DecisionDetail
+from ranked_ledger.wording import counted
 
 _SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}
 
@@ -76,7 +78,7 @@ def decisions(many: Sequence[Decision]) -> RenderableType:
 def hits(recall: Recall, *, explain: bool = False) -> RenderableType:
     """A recall: its hits with every component of the score, and what a person should know about it."""
     if not recall.hits:
-        return one_line(recall.hint or "Nothing matches.")
+        return one_line(of_the_commands(recall.hint or "Nothing matches."))
     parts: list[RenderableType] = [hit_table(recall)]
     if explain:
         parts += [
@@ -120,6 +122,8 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
             if hit.successor:
                 what.append(f"\nreplaced by\n{hit.successor}", "dim")
         source = _SOURCES.get(hit.relevance_source, hit.relevance_source)
+        if hit.relevance_source == "fts" and not hit.relevance:
+            source = _SOURCES["none"]  # no word of the query is in it
         shown.add_row(
             str(hit.rank),
             str(hit.step_index),
@@ -181,7 +185,7 @@ def detail(one: DecisionDetail) -> RenderableType:
         why = f": {change.reason}" if change.reason else ""
         who = f" by {change.actor}" if change.actor else ""
         facts.add_row("history", plain(f"{change.at:%Y-%m-%d %H:%M} {change.lifecycle_status}{who}{why}"))
-    facts.add_row("recalled", f"{one.recall_count} times, used {one.used_count} times")
+    facts.add_row("recalled", f"{counted(one.recall_count, 'time')}, used {counted(one.used_count, 'time')}")
     return Group(*lines, facts)
 
 

@@ -1,0 +1,62 @@
+"""The SDK's sentences with the commands and options of this program in place of methods and arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# Methods as the SDK's messages name them, and the command that does the same. A test runs through them.
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "enroll_missing": "doctor --mend",
+        "forget": "forget",
+        "get": "show",
+        "link": "link",
+        "mark_used": "used",
+        "pin": "pin",
+        "policy_stats": "stats",
+        "prune_traces": "prune",
+        "recall": "recall",
+        "record": "record",
+        "record_many": "record-many",
+        "set_importance": "importance",
+        "set_lifecycle": "lifecycle",
+        "status": "doctor",
+        "supersede": "supersede",
+        "timeline": "timeline",
+        "unlink": "unlink",
+    }
+)
+# Only names that mean nothing else: `task` is a word, and `depends_on` a relation.
+OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "current_step": "--step",
+        "dependency_saturation": "--saturation",
+        "half_life_steps": "--half-life",
+        "idempotency_key": "--idempotency-key",
+        "include_superseded": "--all",
+        "max_tokens": "--max-tokens",
+        "request_id": "--request-id",
+        "weights.dependency": "--dependency",
+        "weights.importance": "--importance",
+        "weights.recency": "--recency",
+        "weights.relevance": "--relevance",
+    }
+)
+
+_NAME: Final = re.compile(
+    rf"\b(?:(?P<method>{'|'.join(COMMANDS)})\(\)|(?P<argument>{'|'.join(map(re.escape, OPTIONS))})\b)"
+)
+
+
+def of_the_commands(text: str) -> str:
+    """A sentence with the names that a reader of a terminal can type."""
+
+    def word(found: re.Match[str]) -> str:
+        if method := found["method"]:
+            return f"`ranked-ledger {COMMANDS[method]}`"
+        return OPTIONS[found["argument"]]
+
+    return _NAME.sub(word, text)
