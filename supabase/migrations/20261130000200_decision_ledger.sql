@@ -640,6 +640,31 @@ create or replace trigger agent_decision_ledger_fill_lexemes_update
   for each row when (new.rationale is distinct from old.rationale)
   execute function ranked_ledger.fill_search_lexemes();
 
+-- The words of a question are read in the configuration of now, so those of the decisions have to be too. One that does not
+-- exist is refused here (42704), and not at each write that follows.
+create or replace function ranked_ledger.follow_text_config()
+returns trigger language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform from public.agent_decision_ledger l
+  where l.workspace_id in (old.workspace_id, new.workspace_id) order by l.memory_id for no key update;
+  update public.agent_decision_ledger l
+  set search_lexemes = ranked_ledger.decision_lexemes(ranked_ledger.text_config(l.workspace_id), m.content, l.rationale)
+  from public.agent_memories m
+  where m.id = l.memory_id and l.workspace_id in (old.workspace_id, new.workspace_id);
+  perform ranked_ledger.text_config(new.workspace_id);
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.follow_text_config() is
+  'A workspace whose text search configuration changes is indexed anew, in the transaction that changes it.';
+
+create or replace trigger workspace_settings_follow_text_config
+  after insert or update or delete on ranked_ledger.workspace_settings
+  for each row execute function ranked_ledger.follow_text_config();
+
 -- decision_ledger/110_settle_steps.sql ------------------------------------------------------------------------------
 
 -- The life of a step. At insert a row gets a provisional step, the newest that its transaction sees + 1, and a row in
@@ -2615,6 +2640,7 @@ begin
                ('public.agent_decision_ledger', 'agent_decision_ledger_note_truncation'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_insert'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_update'),
+               ('ranked_ledger.workspace_settings', 'workspace_settings_follow_text_config'),
                ('ranked_ledger.pending_steps', 'settle_steps_at_commit')) as w (relation, name)
   where not exists (select from pg_trigger t where t.tgrelid = to_regclass(w.relation) and t.tgname = w.name
                     and t.tgenabled in ('O', 'A'));

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+import psycopg
+import pytest
 from psycopg import IsolationLevel
 
 from tests.rig.databases import Database
@@ -55,6 +57,22 @@ def test_a_workspace_with_another_language_is_searched_in_it(ledger_db: Database
     assert found_by(ledger_db, "Rechnung") == [memory]
     change(ledger_db.service, memory, content="Entscheidungen bleiben")
     assert found_by(ledger_db, "Entscheidung") == [memory]
+
+
+def test_a_workspace_that_changes_its_language_is_searched_in_the_new_one(ledger_db: Database):
+    memory = remember(ledger_db.service, "Rechnungen bleiben unverändert")
+    other = remember(ledger_db.service, "Rechnungen", workspace_id="globex")
+    before = ledger_row(ledger_db, other)
+    settings = "ranked_ledger.workspace_settings"
+    ledger_db.owner.execute(f"insert into {settings} values ('acme', 'pg_catalog.german')")
+    assert found_by(ledger_db, "Rechnung") == [memory]
+    ledger_db.owner.execute(f"update {settings} set text_config = 'pg_catalog.simple'")
+    assert (found_by(ledger_db, "Rechnung"), found_by(ledger_db, "Rechnungen")) == ([], [memory])
+    ledger_db.owner.execute(f"delete from {settings}")
+    assert found_by(ledger_db, "rechnungen") == [memory]
+    assert ledger_row(ledger_db, other) == before
+    with pytest.raises(psycopg.errors.UndefinedObject):
+        ledger_db.owner.execute(f"insert into {settings} values ('acme', 'klingon')")
 
 
 def test_an_edit_to_a_megabyte_of_distinct_words_is_followed(ledger_db: Database):

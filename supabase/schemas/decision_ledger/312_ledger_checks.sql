@@ -165,6 +165,7 @@ begin
                ('public.agent_decision_ledger', 'agent_decision_ledger_note_truncation'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_insert'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_fill_lexemes_update'),
+               ('ranked_ledger.workspace_settings', 'workspace_settings_follow_text_config'),
                ('ranked_ledger.pending_steps', 'settle_steps_at_commit')) as w (relation, name)
   where not exists (select from pg_trigger t where t.tgrelid = to_regclass(w.relation) and t.tgname = w.name
                     and t.tgenabled in ('O', 'A'));
