@@ -10,7 +10,7 @@ ARGS   ?=
 SQL_EXCEPTIONS := --exclude=prefer-bigint-over-int,ban-drop-view,adding-field-with-default,require-lock-timeout,require-statement-timeout
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-matrix check migrations verify clean
+.PHONY: help setup demo test test-matrix check migrations docs verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,8 +52,12 @@ check: setup ## formatter, linter, strict types, import contracts, SQL lint, gen
 migrations: setup ## build supabase/migrations from supabase/schemas
 	@$(BIN)/python supabase/build.py
 
+docs: setup ## build docs/cli.md from the commands
+	@$(BIN)/python docs/build.py
+
 verify: setup ## fail when a generated file is stale
 	@$(BIN)/python supabase/build.py --check
+	@$(BIN)/python docs/build.py --check
 
 clean: ## remove what the targets installed and built
 	@rm -rf $(VENV) node_modules dist build .pytest_cache .mypy_cache .ruff_cache

@@ -109,17 +109,28 @@ def test_status_tells_what_runs(running: Shell) -> None:
         assert f"running (pid {service['pid']})" in shown.stdout
 
 
-def test_status_of_a_stack_that_does_not_run_is_12(shell: Shell) -> None:
+def test_status_of_a_stack_that_does_not_run_is_32(shell: Shell) -> None:
     result = shell.run("status", "--json", "--name", "never")
-    assert result.exit_code == 12
+    assert result.exit_code == 32
     assert json.loads(result.stdout)["services"]["gateway"] == {"running": False, "pid": None}
     assert not (shell.home / "stacks" / "never").exists()
+
+
+def test_every_command_answers_json_alone(shell: Shell) -> None:
+    name = ("--json", "--name", "said-as-json")
+    up, logs = shell.run("up", *name), shell.run("logs", "gateway", *name)
+    reset, down = shell.run("reset", "--yes", *name), shell.run("down", *name)
+
+    assert [json.loads(result.stdout)["running"] for result in (up, reset, down)] == [True, True, False]
+    assert {json.loads(line)["service"] for line in logs.stdout.splitlines()} <= {"gateway"}
+    failed = shell.run("env", "--json", "--name", "never")
+    assert json.loads(failed.stderr)["error"]["exit_code"] == failed.exit_code == 31
 
 
 @pytest.mark.parametrize("command", [("env",), ("logs",), ("reset", "--yes")])
 def test_what_needs_a_stack_says_that_there_is_none(shell: Shell, command: tuple[str, ...]) -> None:
     result = shell.run(*command, "--name", "never")
-    assert result.exit_code == 11
+    assert result.exit_code == 31
     assert result.stderr.startswith("Error: There is no stack 'never'")
     assert "ranked-ledger stack up" in result.stderr
 
@@ -128,7 +139,7 @@ def test_logs_are_printed_by_service(running: Shell) -> None:
     everything, one = running.run("logs"), running.run("logs", "postgres", "--lines", "1")
     assert {line.split("|")[0].strip() for line in everything.stdout.splitlines()} == set(SERVICES)
     assert len(one.stdout.splitlines()) == 1
-    assert running.run("logs", "kong").exit_code == 11
+    assert running.run("logs", "kong").exit_code == 31
 
 
 def test_logs_and_status_show_no_key(running: Shell) -> None:
@@ -150,19 +161,20 @@ def test_no_process_shows_a_key_in_its_command_line(running: Shell) -> None:
 
 def test_reset_asks_first(running: Shell) -> None:
     before = json.loads(running.run("status", "--json").stdout)
-    refused = running.run("reset", answer="n\n")
-    assert refused.exit_code == 1
+    refused, nobody = running.run("reset", answer="n\n"), running.run("reset", "--json")
+    assert (refused.exit_code, nobody.exit_code, nobody.stdout) == (4, 4, "")
+    assert "--yes" in refused.stderr
     assert json.loads(running.run("status", "--json").stdout) == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "environment", "code"),
     [
-        (("up", "--name", "../x"), {}, 11),
+        (("up", "--name", "../x"), {}, 31),
         (("up", "--port", "0"), {}, 2),
         (("up", "--default-privileges", "all"), {}, 2),
-        (("up", "--name", "new"), {BIN_VARIABLE: "/nowhere"}, 3),
-        (("up", "--name", "new"), {"RANKED_LEDGER_POSTGREST": "/nowhere"}, 3),
+        (("up", "--name", "new"), {BIN_VARIABLE: "/nowhere"}, 23),
+        (("up", "--name", "new"), {"RANKED_LEDGER_POSTGREST": "/nowhere"}, 23),
         (("up",), {"RANKED_LEDGER_HOME": "/proc/nowhere"}, 1),
     ],
 )
@@ -178,16 +190,16 @@ def test_a_failure_is_one_sentence_and_a_code(
     assert not (shell.home / "stacks" / "new" / "data").exists()
 
 
-def test_a_taken_port_is_code_5(shell: Shell) -> None:
+def test_a_taken_port_is_code_25(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = shell.run("up", "--name", "taken", "--port", str(taken.getsockname()[1]))
-    assert result.exit_code == 5
+    assert result.exit_code == 25
     assert "--port" in result.stderr
 
 
 def test_help_documents_every_exit_code() -> None:
     shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
-    for text in ("3 a program is missing", "7 the disk is full", "12 the stack does not run"):
+    for text in ("23 a program is missing", "27 the disk is full", "32 the stack does not run"):
         assert text in shown
 
 

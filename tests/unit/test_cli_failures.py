@@ -169,8 +169,8 @@ main({arguments})
     [
         ({"typer"}, ["--help"], "pip install 'ranked-ledger[cli]'", 2),
         ({"rich"}, ["stats"], "pip install 'ranked-ledger[cli]'", 2),
-        ({"psycopg"}, ["stack", "status"], "pip install 'ranked-ledger[local]'", 4),
-        ({"psycopg"}, ["demo"], "pip install 'ranked-ledger[local]'", 2),
+        ({"psycopg"}, ["stack", "status"], "pip install 'ranked-ledger[local]'", 24),
+        ({"psycopg"}, ["demo"], "pip install 'ranked-ledger[local]'", 24),
     ],
 )
 def test_a_missing_extra_is_named(blocked: set[str], arguments: list[str], said: str, code: int) -> None:

@@ -37,11 +37,10 @@ def commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
             yield (*path, name), command
 
 
-OURS = [(path, command) for path, command in commands() if path[0] != "stack"]
-
-
 @pytest.mark.parametrize(
-    ("path", "command"), OURS, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+    ("path", "command"),
+    list(commands()),
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_command_has_help_json_and_an_example(path: tuple[str, ...], command: Any) -> None:
     assert command.help
@@ -54,10 +53,6 @@ def test_a_command_has_help_json_and_an_example(path: tuple[str, ...], command: 
 def test_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["recall", "--help"]) == 0
     assert "Example: ranked-ledger recall" in capsys.readouterr().out
-
-
-def test_the_stack_is_there() -> None:
-    assert ("stack", "up") in [path for path, _ in commands()]
 
 
 def test_every_exit_code_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,11 +13,12 @@ import jwt
 import psutil
 import pytest
 
+from ranked_ledger.cli import failures
 from ranked_ledger.stack import keys as key_store
 from ranked_ledger.stack import postgres, postgrest, programs
 from ranked_ledger.stack.accounts import Account, barrier
 from ranked_ledger.stack.daemons import Daemon
-from ranked_ledger.stack.errors import FolderUnusable, MissingProgram, NoSuchStack, StackError
+from ranked_ledger.stack.errors import FolderUnusable, MissingModule, MissingProgram, NoSuchStack, StackError
 from ranked_ledger.stack.info import StackInfo
 from ranked_ledger.stack.layout import HOME_VARIABLE, Layout, default_home
 from ranked_ledger.stack.servers import choose_port, port_free
@@ -207,7 +208,8 @@ def test_npm_installs_postgrest_for_the_user_and_says_so(
 def test_every_failure_has_its_own_exit_code() -> None:
     codes = [kind.exit_code for kind in StackError.__subclasses__()]
     assert len(codes) == len(set(codes))
-    assert not {0, 1, 2} & set(codes)
+    assert not {code for code, _, _ in failures.EXIT_CODES} & set(codes)
+    assert failures.MissingExtra.exit_code == MissingModule.exit_code
 
 
 def test_without_the_extra_the_commands_say_what_to_install() -> None:
@@ -216,6 +218,6 @@ def test_without_the_extra_the_commands_say_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    assert done.returncode == 4
+    assert done.returncode == MissingModule.exit_code
     assert "pip install 'ranked-ledger[local]'" in done.stderr
     assert "Traceback" not in done.stderr

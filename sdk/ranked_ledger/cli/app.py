@@ -20,7 +20,8 @@ _EPILOG = "\n\n".join(
         "Exit codes:",
         "\n".join(
             f"- {code} {text}" for code, text in sorted((code, text) for code, text, _ in failures.EXIT_CODES)
-        ),
+        )
+        + "\n- 23 to 32 of the local servers: `ranked-ledger stack --help` lists them",
         "Environment:",
         "\n".join(f"- {name}: {text}" for name, text in ENVIRONMENT),
     ]

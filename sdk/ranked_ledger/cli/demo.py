@@ -17,8 +17,9 @@ from ranked_ledger import Hit, RankedLedger, Weights, doctor, shipped
 from ranked_ledger.cli import demo_questions, importing_report, output, supabase_cli
 from ranked_ledger.cli.connection import AsJson
 from ranked_ledger.cli.demo_questions import Question
+from ranked_ledger.cli.failures import MissingExtra
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.errors import InvalidArgumentError, RankedLedgerError
+from ranked_ledger.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from ranked_ledger.cli.demo_report import Report
@@ -30,10 +31,6 @@ commands = typer.Typer()
 
 _WORKSPACE = "demo"
 _READ = 3  # of a plain list of hits an agent reads the first few
-
-
-class StackFailed(RankedLedgerError):
-    """The local servers did not do what they were told."""
 
 
 @commands.command(epilog="Example: ranked-ledger demo --from docs/decisions")
@@ -85,11 +82,9 @@ def demo(
 def _servers(report: Report) -> Iterator[StackInfo]:
     """A temporary stack; ended whatever happens, also by Ctrl-C and a plain kill."""
     try:
-        from ranked_ledger.stack import StackError, temporary_stack  # noqa: PLC0415  the extra may be missing
+        from ranked_ledger.stack import temporary_stack  # noqa: PLC0415  the extra may be missing
     except ModuleNotFoundError as missing:
-        raise InvalidArgumentError(
-            f"the demo needs the package {missing.name}", hint="pip install 'ranked-ledger[local]'"
-        ) from None
+        raise MissingExtra(missing.name) from None
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -100,8 +95,6 @@ def _servers(report: Report) -> Iterator[StackInfo]:
         with temporary_stack(on_progress=output.say) as stack:
             report.step("PostgreSQL, PostgREST and a gateway are running", time.perf_counter() - begun)
             yield stack.info()
-    except StackError as error:
-        raise StackFailed(str(error)) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -59,11 +59,24 @@ EXIT_CODES: Final[tuple[tuple[int, str, tuple[type[BaseException], ...]], ...]] 
 class Refused(RankedLedgerError):
     """The person did not confirm."""
 
+    exit_code = REFUSED
+
+
+class MissingExtra(RankedLedgerError):
+    """A Python package of the extra `local` is not installed."""
+
+    exit_code = 24  # as the stack's own, which cannot be imported then; a test compares them
+
+    def __init__(self, package: str | None) -> None:
+        super().__init__(
+            f"this command needs the package {package}", hint="pip install 'ranked-ledger[local]'"
+        )
+
 
 def exit_code(error: BaseException) -> int:
-    """The exit code for an error."""
-    if isinstance(error, Refused):
-        return REFUSED
+    """The exit code for an error: its own, as those of the local stack have, or by `EXIT_CODES`."""
+    if isinstance(own := getattr(error, "exit_code", None), int):
+        return own
     return next((code for code, _, kinds in EXIT_CODES if isinstance(error, kinds)), FAILED)
 
 

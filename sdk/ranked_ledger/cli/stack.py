@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ranked_ledger.cli import failures
+from ranked_ledger.cli.connection import AsJson
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,8 +23,7 @@ if TYPE_CHECKING:
     from ranked_ledger.stack import Stack, StackStatus
     from ranked_ledger.stack.platform import DefaultPrivileges
 
-_MISSING_MODULE = 4
-_NOT_RUNNING = 12
+_NOT_RUNNING = 32
 
 app = typer.Typer(
     name="stack",
@@ -31,10 +33,10 @@ app = typer.Typer(
 
 Only this user reaches them: a loopback port that asks for a key, and Unix sockets in private folders.
 
-**Exit codes:** 0 done · 1 another failure · 2 wrong usage · 3 a program is missing · 4 a Python package is
-missing · 5 the port is taken · 6 the data is of another PostgreSQL version · 7 the disk is full · 8 a server
-did not start · 9 a folder cannot be used · 10 another command works on the stack · 11 no such stack ·
-12 the stack does not run (`status` only)
+**Exit codes:** 0 done · 1 another failure · 2 wrong usage · 4 not confirmed · 23 a program is missing ·
+24 a Python package is missing · 25 the port is taken · 26 the data is of another PostgreSQL version ·
+27 the disk is full · 28 a server did not start · 29 a folder cannot be used · 30 another command works on the
+stack · 31 no such stack · 32 the stack does not run (`status` only) · 130 interrupted
 
 **Environment:** RANKED_LEDGER_HOME (folder of all stacks), RANKED_LEDGER_POSTGRES_BIN (folder of PostgreSQL's
 programs), RANKED_LEDGER_POSTGREST (PostgREST program), RANKED_LEDGER_STACK (name of the stack)
@@ -55,10 +57,9 @@ Name = Annotated[
     str,
     typer.Option("--name", "-n", envvar="RANKED_LEDGER_STACK", help="Which stack; several run side by side."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command()
+@app.command(epilog="Example: ranked-ledger stack up")
 def up(
     name: Name = "default",
     port: Annotated[
@@ -72,48 +73,57 @@ def up(
             "`none` as in newer ones. It is kept; a new stack has `none`."
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Start what does not run, and wait until it answers. A second `up` changes nothing."""
-    with _stack(name) as stack:
+    with _stack(name, as_json) as stack:
         info = stack.up(
             port=port,
             default_privileges=_LITERALS[default_privileges] if default_privileges else None,
             on_progress=_say,
         )
-        typer.echo(f"{info.url} is ready; `ranked-ledger stack env{_suffix(name)}` prints its keys")
+        if as_json:
+            _print(_status_dict(stack.status()))
+        else:
+            typer.echo(f"{info.url} is ready; `ranked-ledger stack env{_suffix(name)}` prints its keys")
 
 
-@app.command()
-def down(name: Name = "default") -> None:
+@app.command(epilog="Example: ranked-ledger stack down")
+def down(name: Name = "default", as_json: AsJson = False) -> None:
     """Stop everything. The data, the keys and the port stay."""
-    with _stack(name) as stack:
+    with _stack(name, as_json) as stack:
         stack.down()
         _say(f"the stack {name} is stopped")
+        if as_json:
+            _print(_status_dict(stack.status()))
 
 
-@app.command()
+@app.command(epilog="Example: ranked-ledger stack status --json")
 def status(name: Name = "default", as_json: AsJson = False) -> None:
-    """Say what runs. Exit code 12 if a part of it does not."""
-    with _stack(name) as stack:
+    """Say what runs. Exit code 32 if a part of it does not."""
+    with _stack(name, as_json) as stack:
         state = stack.status()
-        typer.echo(json.dumps(_status_dict(state), indent=2) if as_json else _status_text(state))
+        if as_json:
+            _print(_status_dict(state))
+        else:
+            typer.echo(_status_text(state))
         if not state.running:
             raise typer.Exit(_NOT_RUNNING)
 
 
-@app.command()
+@app.command(epilog="Example: ranked-ledger stack env --json")
 def env(name: Name = "default", as_json: AsJson = False) -> None:
     """Print URL and keys as shell exports, for `eval "$(ranked-ledger stack env)"`."""
-    with _stack(name) as stack:
+    with _stack(name, as_json) as stack:
         values = stack.env()
         if as_json:
-            typer.echo(json.dumps(values, indent=2))
+            _print(values)
         else:
             for key, value in values.items():
                 typer.echo(f"export {key}={shlex.quote(value)}")
 
 
-@app.command()
+@app.command(epilog="Example: ranked-ledger stack logs postgrest --lines 5")
 def logs(
     service: Annotated[
         str | None, typer.Argument(help="postgres, postgrest or gateway; all of them without it.")
@@ -125,50 +135,67 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each line as a JSON document of its own.")
+    ] = False,
 ) -> None:
     """Print what the servers logged. No key and no query text is in the gateway's log."""
-    with _stack(name) as stack:
+    with _stack(name, as_json) as stack:
         try:
             for origin, line in stack.logs(service, lines=lines, follow=follow):
-                typer.echo(line if service else f"{origin:<9} | {line}")
+                if as_json:
+                    typer.echo(json.dumps({"service": origin, "line": line}))
+                else:
+                    typer.echo(line if service else f"{origin:<9} | {line}")
         except KeyboardInterrupt:
             return
 
 
-@app.command()
+@app.command(epilog="Example: ranked-ledger stack reset --yes")
 def reset(
     name: Name = "default",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete the data and begin with an empty database. Keys and port stay; it is started again if it ran."""
-    with _stack(name) as stack:
-        if not yes:
-            typer.confirm(f"Delete all data of the stack {name} in {stack.folder}?", abort=True)
+    with _stack(name, as_json) as stack:
+        # a program is not asked: the question would be no JSON
+        if not yes and (as_json or not _confirmed(f"Delete all data of the stack {name} in {stack.folder}?")):
+            refused = failures.Refused("nothing was deleted: it was not confirmed", hint="say --yes")
+            raise typer.Exit(failures.report(refused, as_json=as_json))
         stack.reset(on_progress=_say)
         _say(f"the stack {name} is empty; its keys and its port are the same")
+        if as_json:
+            _print(_status_dict(stack.status()))
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # there is nobody to ask
+        return False
 
 
 @contextmanager
-def _stack(name: str) -> Iterator[Stack]:
+def _stack(name: str, as_json: bool) -> Iterator[Stack]:
     """The stack of that name; a failure becomes its one sentence and its exit code."""
-    module = _load()
+    module = _load(as_json)
     try:
         yield module.Stack(name)
     except module.StackError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(error.exit_code) from None
+        raise typer.Exit(failures.report(error, as_json=as_json)) from None
 
 
-def _load() -> ModuleType:
+def _load(as_json: bool) -> ModuleType:
     try:
         from ranked_ledger import stack  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        typer.echo(
-            f"Error: this command needs the package {error.name}: pip install 'ranked-ledger[local]'",
-            err=True,
-        )
-        raise typer.Exit(_MISSING_MODULE) from None
+        raise typer.Exit(failures.report(failures.MissingExtra(error.name), as_json=as_json)) from None
     return stack
+
+
+def _print(document: Mapping[str, object]) -> None:
+    typer.echo(json.dumps(document, indent=2))
 
 
 def _say(text: str) -> None:

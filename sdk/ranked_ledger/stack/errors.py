@@ -1,4 +1,7 @@
-"""What can go wrong with the local servers: one class, one exit code and one sentence each."""
+"""What can go wrong with the local servers: one class, one exit code and one sentence each.
+
+The codes lie above those of the other commands, so that one number means one thing.
+"""
 
 from __future__ import annotations
 
@@ -15,55 +18,55 @@ class StackError(Exception):
 class MissingProgram(StackError):
     """PostgreSQL, PostgREST or npm is not there, or is not the version that is needed."""
 
-    exit_code = 3
+    exit_code = 23
 
 
 class MissingModule(StackError):
     """A Python package of the extra `local` is not installed."""
 
-    exit_code = 4
+    exit_code = 24
 
 
 class PortTaken(StackError):
     """Another program listens where the stack was told to listen."""
 
-    exit_code = 5
+    exit_code = 25
 
 
 class WrongDataVersion(StackError):
     """The data directory was written by another major version of PostgreSQL."""
 
-    exit_code = 6
+    exit_code = 26
 
 
 class DiskFull(StackError):
     """The disk that holds the stack has no room left."""
 
-    exit_code = 7
+    exit_code = 27
 
 
 class StartFailed(StackError):
     """A server ended, or was not ready in time, after it was started."""
 
-    exit_code = 8
+    exit_code = 28
 
 
 class FolderUnusable(StackError):
     """A folder of the stack cannot be reached, written or trusted, or its path is too long."""
 
-    exit_code = 9
+    exit_code = 29
 
 
 class StackBusy(StackError):
     """Another command works on the same stack."""
 
-    exit_code = 10
+    exit_code = 30
 
 
 class NoSuchStack(StackError):
     """The stack was never started, or its name is not a valid one."""
 
-    exit_code = 11
+    exit_code = 31
 
 
 def disk_full(error: OSError) -> bool:
