@@ -58,7 +58,10 @@ def test_what_was_only_proposed_replaces_nothing(write: Write) -> None:
     folder = write(a=adr("1. A"), b=adr("2. B", status="Proposed", links="- Supersedes ADR-1"))
     assert folder.supersessions == ()
     assert folder.records[0].lifecycle == "active"
-    assert [one.path for one in folder.remarks] == ["b.md"]
+    assert [(one.path, one.reason) for one in folder.remarks] == [
+        ("b.md", "proposed: it counts as active until it is decided"),
+        ("b.md", "ADR-0002 would supersede ADR-0001, but is proposed: ADR-0001 stays as it is"),
+    ]
 
 
 def test_edges_point_where_the_words_say(write: Write) -> None:

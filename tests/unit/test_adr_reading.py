@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranked_ledger.adr import AdrRecord
@@ -150,7 +151,7 @@ def test_y_statement() -> None:
     assert record.alternatives == ("MongoDB", "plain files")
     assert record.rationale is not None
     assert "facing the need for sums that add up" in record.rationale
-    assert "Because invoices are law." in record.rationale
+    assert "because invoices are law." in record.rationale
 
 
 def test_log4brains_names_files_by_day() -> None:
@@ -331,6 +332,196 @@ def test_fields_in_a_table_or_in_bold() -> None:
     assert (record.status, record.date) == ("accepted", date(2024, 2, 3))
     record = record_of("# 1. A\n\n**Status:** Deprecated\n**Date**: 3 February 2024\n\n## Decision\n\nYes.")
     assert (record.status, record.date) == ("deprecated", date(2024, 2, 3))
+
+
+def test_a_table_of_fields_leaves_no_frame_of_it() -> None:
+    text = "# 1. A\n\n| Field | Value |\n|-------|-------|\n| Status | Accepted |\n| Decision | Yes. |\n"
+    record = record_of(text)
+    assert (record.text, record.rationale, record.status) == ("A\n\nYes.", None, "accepted")
+
+
+def test_a_table_that_is_no_table_of_fields_stays_whole() -> None:
+    table = "| store | cost |\n|---|---|\n| PostgreSQL | none |"
+    assert record_of(f"# 1. A\n\n{table}\n").text == f"A\n\n{table}"
+
+
+def test_a_record_written_as_fields() -> None:
+    record = record_of(
+        "# Flags in database\n\n**Status:** Proposed\n**Context:** We deploy often.\nToo often.\n"
+        "**Decision:** Flags live in the database.\n\nAll of them.\n**Consequences:** One more table.\n"
+    )
+    assert record.text == "Flags in database\n\nFlags live in the database.\n\nAll of them."
+    assert record.rationale == "We deploy often.\nToo often.\n\nConsequences\nOne more table."
+    assert record.status == "proposed"
+
+
+def test_a_sentence_with_a_colon_is_no_field() -> None:
+    prose = "Our choice is simple: PostgreSQL.\nWe looked at three stores and\nthe reason: one program less."
+    assert record_of(f"# Use Postgres\n\n{prose}\n").text == f"Use Postgres\n\n{prose}"
+
+
+def test_the_title_and_number_of_fields() -> None:
+    record = record_of("Title: Flags elsewhere\nNumber: 12\nStatus: accepted\n\nNo flags here.", "x.md")
+    assert (record.title, record.key, record.text) == (
+        "Flags elsewhere",
+        "ADR-0012",
+        "Flags elsewhere\n\nNo flags here.",
+    )
+    record = record_of("# 1. A\n\nTitle: Another\n\n## Decision\n\nYes.")
+    assert (record.title, record.rationale) == ("A", "Title: Another")
+
+
+def test_who_decided_is_kept_beside_the_text() -> None:
+    assert record_of(MADR_2).fields == (("Deciders", "the team"), ("Technical Story", "none"))
+
+
+@pytest.mark.parametrize("head", ["Status", "Links", "Date"])
+def test_what_more_a_status_or_a_link_says_is_text(head: str) -> None:
+    text = "# 1. A\n\n## Decision\n\nYes.\n\n## {}\n\n{}\n"
+    said = "Accepted on 2024-01-02, until the load tests of March."
+    record = record_of(text.format(head, said))
+    assert record.rationale == f"{head}\n{said}"
+    assert record.digest != record_of(text.format(head, said.replace("March", "April"))).digest
+
+
+@pytest.mark.parametrize("heading", ["Status quo", "Data model", "Date arithmetic", "Links between invoices"])
+def test_a_heading_that_only_begins_like_a_state_is_text(heading: str) -> None:
+    record = record_of(f"# 1. A\n\n## Decision\n\nYes.\n\n## {heading}\n\nIt is slow.")
+    assert record.rationale == f"{heading}\nIt is slow."
+
+
+def test_a_heading_that_says_the_decision_is_kept() -> None:
+    assert record_of("# 1. A\n\n## Decision: use Kafka\n\nYes.").text == "A\n\nDecision: use Kafka\nYes."
+
+
+def test_what_is_said_about_options_is_kept() -> None:
+    record = record_of(
+        "# 1. A\n\n## Options\n\n- Kafka\n  - it is big\n- Rabbit\n\n## Decision\n\nChosen option: Kafka."
+    )
+    assert record.alternatives == ("Rabbit",)
+    assert record.rationale is not None
+    assert "it is big" in record.rationale
+
+
+def test_the_wording_of_every_part_is_in_the_digest() -> None:
+    text = "# A\n\nStatus: accepted\nContext: one\nDecision: two\n\nThe reason: three\nDeciders: four\n"
+    digests = {record_of(text.replace(word, "x")).digest for word in ("A\n", "one", "two", "three", "four")}
+    assert len(digests | {record_of(text).digest}) == 6
+    assert record_of(text.replace("accepted", "rejected")).digest == record_of(text).digest
+
+
+@pytest.mark.parametrize(
+    ("said", "day", "remark"),
+    [
+        ("2024-07-01", date(2024, 7, 1), ""),
+        ("25/07/2024", date(2024, 7, 25), ""),
+        ("07/25/2024", date(2024, 7, 25), ""),
+        ("07/07/2024", date(2024, 7, 7), ""),
+        ("July 1, 2024", date(2024, 7, 1), ""),
+        ("01/07/2024", None, "01/07/2024 is one day where"),
+        ("01-07-2024", None, "01-07-2024 is one day where"),
+        ("2024-02-30", None, "2024-02-30 is no day"),
+        ("last spring", None, "'last spring' cannot be read"),
+    ],
+)
+@pytest.mark.parametrize(
+    "text", ["---\ndate: {}\n---\n# 1. A\n\nYes.", "# 1. A\n\nDate: {}\n\n## Decision\n\nYes."]
+)
+def test_a_date_that_is_not_clear_is_none_and_that_is_said(
+    text: str, said: str, day: date | None, remark: str
+) -> None:
+    record, remarks = read("1.md", text.format(said))
+    assert record is not None
+    assert record.date == day
+    assert (remark in remarks[-1].reason) if remark else remarks == []
+
+
+def test_what_may_surprise_is_said() -> None:
+    def said(text: str) -> list[str]:
+        return [one.reason for one in read("1.md", text)[1]]
+
+    assert said("# 1. A\n\n## Status\n\nProposed\n\n## Decision\n\nYes.") == [
+        "proposed: it counts as active until it is decided"
+    ]
+    assert said("# 1. A\n\nStatus: wonderful\n\n## Decision\n\nYes.") == [
+        "its status 'wonderful' is none that we know: it counts as active"
+    ]
+    assert said("# 1. A") == ["only its title is recorded: there is no other text in it"]
+
+
+def test_front_matter_that_is_no_yaml_is_read_as_lines() -> None:
+    record, remarks = read(
+        "1.md", "---\nstatus: rejected\ntitle: Use: files\nwhy not: slow\n---\nAll of them."
+    )
+    assert record is not None
+    assert (record.title, record.status) == ("Use: files", "rejected")
+    assert record.text == "Use: files\n\nwhy not: slow\n\nAll of them."
+    assert "its lines are read as text" in remarks[0].reason
+
+
+def test_comments_are_left_out_and_nothing_else() -> None:
+    record = record_of(
+        "# 1. A\n\n<!-- a hint -->\nYes.\n\n```\n<!-- code -->\n```\n\n<!-- never closed\n\nNo."
+    )
+    assert "hint" not in record.text
+    assert all(said in record.text for said in ("Yes.", "code", "never closed", "No."))
+
+
+NAMES = [
+    *(
+        "Status",
+        "Date",
+        "Context",
+        "Decision",
+        "Deciders",
+        "Title",
+        "Number",
+        "Tags",
+        "Consequences",
+        "Links",
+    ),
+    *(
+        "Considered Options",
+        "Rejected",
+        "Notes",
+        "Depends on",
+        "Our choice",
+        "The reason",
+        "Why",
+        "State of it",
+    ),
+    *("Context and Problem Statement", "Pros and Cons of the Options", "Data model", "Options", "Issue"),
+]
+SHAPES = [
+    *(
+        "{name}: {word}\n",
+        "* **{name}:** {word}\n",
+        "**{name}**\n\n{word}\n",
+        "| {name} | {word} |\n|---|---|\n",
+    ),
+    *("\n## {name}\n\n{word}\n", "\n### {name}\n\n- {word}\n", "\n## {name} {word}\n\n", "{name}:\n{word}\n"),
+    *("\n{word} {word}x\n\n", "- {word}\n  - {word}x\n", "\n```\n{name}: {word}\n```\n", "> {word}\n"),
+    *(
+        "1. [{word}](https://x.org/{word}x)\n",
+        "Accepted, {word}\n",
+        "superseded by {word} and ADR-2\n",
+        "2024-01-02 {word}\n",
+    ),
+    *(
+        "In the context of {word}, facing {word}x, we decided for {word}y and neglected {word}z to achieve {word}w.\n",
+    ),
+    *("Chosen option: {word}, because {word}x\n", "| {word} | {word}x |\n|---|---|\n| {name} | {word}y |\n"),
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(NAMES)), min_size=1, max_size=12))
+@settings(max_examples=400, deadline=None)
+def test_no_word_of_a_record_is_lost(shapes: list[tuple[str, str]]) -> None:
+    body = "".join(shape.format(name=name, word=f"word{place}") for place, (shape, name) in enumerate(shapes))
+    record = record_of(f"# 1. A\n\n{body}")
+    kept = [record.text, record.rationale or "", *record.alternatives, *(value for _, value in record.fields)]
+    words = set(re.findall(r"\w+", " ".join(kept)))
+    assert set(re.findall(r"\bword\w+", body)) - words == set()
 
 
 WORDS = [

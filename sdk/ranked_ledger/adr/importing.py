@@ -132,7 +132,9 @@ def import_folder(
     - `update`: a record whose wording changed is recorded anew and supersedes its former wording.
     - `on_progress`: called with a stage, how much of it is done, and how much there is.
 
-    An import never restores: a decision that was retired in the ledger stays so, whatever its file says.
+    An import never restores: a decision that was retired in the ledger stays so, whatever its file says. But
+    forgetting leaves nothing to know a file by: one that is still in the folder is recorded again, as a new
+    decision. Delete the file of what you forget. A record that is only proposed is recorded as active.
 
     Example:
         >>> report = import_folder(ledger, read_folder("docs/decisions"))       # doctest: +SKIP
@@ -253,13 +255,14 @@ def _marks(folder: AdrFolder) -> Iterator[tuple[AdrRecord, SettableLifecycle]]:
 
 
 def _decision(record: AdrRecord, task: str) -> NewDecision:
-    mark = {
+    mark: dict[str, Any] = {
         "path": record.path,
         "key": record.key,
         "title": record.title,
         "status": record.status,
         "date": record.date.isoformat() if record.date else None,
         "digest": record.digest,
+        "fields": dict(record.fields) or None,
     }
     return NewDecision(
         record.text,

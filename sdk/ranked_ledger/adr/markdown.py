@@ -13,7 +13,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+# a comment; one inside a fence is code, one that nobody closed is text
+_COMMENT: Final = re.compile(
+    r"^(?P<fence>[ \t]*(?P<mark>`{3,}|~{3,}).*?^[ \t]*(?P=mark))|<!--.*?-->", re.DOTALL | re.M
+)
 _PARSER: Final = MarkdownIt("commonmark").enable("table")
 
 
@@ -31,7 +34,7 @@ class Document:
     """A file, taken apart.
 
     - `front`: the front matter, keys in lower case. `problem`: why it could not be read, or None.
-    - `preamble`: what stands around the title, before the first section.
+    - `preamble`: what stands around the title, before the first section, and front matter that is no YAML.
     """
 
     title: str | None
@@ -44,8 +47,8 @@ class Document:
 def parse(text: str) -> Document:
     """Take a markdown text apart. Headings inside code, quotes and lists are none."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    front, problem, body = _front_matter(text)
-    body = _COMMENT.sub("", body)
+    front, problem, unread, body = _front_matter(text)
+    body = _COMMENT.sub(lambda found: found["fence"] or "", body)
     lines = body.split("\n")
     headings = list(_headings(_PARSER.parse(body)))
     # the first heading is the title where nothing ranks above it
@@ -60,26 +63,28 @@ def parse(text: str) -> Document:
         Section(level, heading, "\n".join(lines[after:end]).strip())
         for (_, after, level, heading), end in zip(starts, ends[1:], strict=True)
     )
-    preamble = "\n".join([*lines[:above], *lines[begin : ends[0]]]).strip()
+    preamble = "\n".join([*unread.split("\n"), "", *lines[:above], *lines[begin : ends[0]]]).strip()
     return Document(title, preamble, sections, MappingProxyType(front), problem)
 
 
-def _front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
+def _front_matter(text: str) -> tuple[dict[str, Any], str | None, str, str]:
+    """The front matter, why it cannot be read, its lines where it cannot, and what stands below it."""
     found = _FRONT.match(text)
     if found is None:
-        return {}, None, text
+        return {}, None, "", text
     body = text[found.end() :]
     try:
         front = yaml.safe_load(found[1])
     except (yaml.YAMLError, ValueError, RecursionError) as wrong:
         reason = str(wrong).splitlines()[0]
-        return {}, f"its front matter is no YAML ({reason})", body
+        return {}, f"its front matter is no YAML ({reason})", found[1], body
     if front is None:
-        return {}, None, body
+        return {}, None, "", body
     if not isinstance(front, dict):
         # a thematic break above the text, not front matter
-        return {}, None, text
-    return {str(name).casefold().replace("_", "-"): value for name, value in front.items()}, None, body
+        return {}, None, "", text
+    given = {str(name).casefold().replace("_", "-"): value for name, value in front.items()}
+    return given, None, "", body
 
 
 def _headings(tokens: Sequence[Token]) -> list[tuple[int, int, int, str]]:

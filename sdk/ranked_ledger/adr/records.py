@@ -31,6 +31,9 @@ class AdrRecord:
     - `text`: the title and what was decided. `rationale`: everything else that it says, by heading.
     - `alternatives`: the options that were rejected.
     - `digest`: names the wording; status, date, importance and links may change without changing it.
+    - `fields`: what else it says about itself, such as who decided, by name.
+
+    Every word of the file is in one of them: what has no name that we know is text.
     """
 
     path: str
@@ -46,6 +49,7 @@ class AdrRecord:
     importance: float | None
     references: tuple[Reference, ...]
     digest: str
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

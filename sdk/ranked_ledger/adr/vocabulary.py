@@ -10,8 +10,9 @@ from typing import Final, Literal
 from ranked_ledger.models import Lifecycle
 
 Kind = Literal[
-    "status", "date", "context", "decision", "options", "rejected", "consequences", "links", "people", "notes"
-]
+    "status", "date", "context", "decision", "options", "rejected", "consequences", "links", "people",
+    "notes", "title", "number", "about",
+]  # fmt: skip
 Relation = Literal[
     "superseded_by",
     "supersedes",
@@ -28,7 +29,7 @@ def _listed(phrases: str) -> list[str]:
     return [one.strip() for one in re.split(r"[,\n]", phrases) if one.strip()]
 
 
-def _any_of(phrases: str) -> re.Pattern[str]:
+def any_of(phrases: str) -> re.Pattern[str]:
     """One of the phrases (each a pattern) as whole words."""
     return re.compile(rf"(?<!\w)(?:{'|'.join(_listed(phrases))})(?!\w)", re.I)
 
@@ -69,15 +70,64 @@ def _normal(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s'-]+", " ", text).split())
 
 
+# Names of fields only: as headings they would take too much.
+_FIELDS: Final[dict[Kind, str]] = {
+    "title": "title, titel, titre, título, titolo, 标题, タイトル",
+    "number": "number, no, nr, id, adr, rfc, eip, hip, adr number, adr id, nummer, número",
+    "date": "date created, created, created at, created on, decided, decided on, decision date, date decided",
+    "people": """decision maker, decision owner, owner, owners, reviewer, reviewers, approver, approved by
+        proposed by, decided by, stakeholders, participants, contributors, autor, autoren, auteur, auteurs""",
+    "about": """tag, tags, label, labels, keywords, category, categories, version, layout, technical story
+        last updated, last modified, updated""",
+}
+# What a record says in words; the other kinds are what is known about it.
+PARTS: Final[frozenset[Kind]] = frozenset(
+    {"context", "decision", "options", "rejected", "consequences", "notes"}
+)
+# May change without a change of the wording.
+STATES: Final[frozenset[Kind]] = frozenset({"status", "date", "links"})
+
 _KINDS: Final = sorted(
     ((_normal(one), kind) for kind, many in _HEADINGS.items() for one in _listed(many)),
     key=lambda entry: -len(entry[0]),
 )
 
 
-def kind_of(heading: str) -> Kind | None:
-    """What a section with this heading holds, or None where the words do not say."""
+_FIELD_KINDS: Final = {_normal(one): kind for kind, many in _FIELDS.items() for one in _listed(many)}
+_NAMES: Final = frozenset(start for start, _ in _KINDS)
+_NAMING: Final = frozenset(
+    """and the of for to with other further external internal statement adr adrs record records decision
+    decisions document documents reading resources sources information s""".split()
+) | {word for start in _NAMES for word in start.split()} - set("not we why in".split())
+
+
+def is_name(heading: str) -> bool:
+    """Whether a heading only names what stands under it, and says nothing of its own."""
     normal = _normal(heading)
+    return normal in _NAMES or _NAMING.issuperset(normal.split())
+
+
+def field_kind(name: str) -> Kind | None:
+    """What a line "name: value" holds, or None where the name is not known to the last word."""
+    normal = _normal(name)
+    if kind := _FIELD_KINDS.get(normal):
+        return kind
+    if kind := kind_of(name) if is_name(name) else None:
+        return kind
+    spaced = normal.replace("-", " ")
+    return "links" if any(spaced == spaced[start:end] for start, end, _ in relations_in(spaced)) else None
+
+
+def kind_of(heading: str) -> Kind | None:
+    """What a section with this heading holds, or None where the words do not say.
+
+    "Status quo" and "Data model" are no status and no date: those names have to be whole.
+    """
+    kind = _begins(_normal(heading))
+    return None if kind and kind not in PARTS and not is_name(heading) else kind
+
+
+def _begins(normal: str) -> Kind | None:
     for start, kind in _KINDS:
         # Chinese and Japanese do not part their words
         if normal == start or (
@@ -123,12 +173,13 @@ _STATUSES: Final[tuple[tuple[str, Lifecycle, str], ...]] = (
     ),
 )
 LIFECYCLES: Final = MappingProxyType({name: lifecycle for name, lifecycle, _ in _STATUSES})
-_STATUS_WORDS: Final = tuple((name, _any_of(words)) for name, _, words in _STATUSES)
-_PARTLY: Final = _any_of(r"part, parts, partly, partially, in part, section \S+, teilweise, en partie")
+_STATUS_WORDS: Final = tuple((name, any_of(words)) for name, _, words in _STATUSES)
+_STATE_WORDS: Final = any_of("\n".join(words for _, _, words in _STATUSES))
+_PARTLY: Final = any_of(r"part, parts, partly, partially, in part, section \S+, teilweise, en partie")
 
 _REPLACES: Final = r"""supersedes, supercedes, replaces, obsoletes, superseding, replacing, ersetzt(?! durch)
     löst, remplace(?! par), reemplaza(?! por), substitui(?! por), sostituisce, vervangt"""
-_REPLACING: Final = _any_of(_REPLACES)
+_REPLACING: Final = any_of(_REPLACES)
 
 
 def status_of(text: str) -> str | None:
@@ -143,6 +194,11 @@ def status_of(text: str) -> str | None:
         if found:
             return found[0]
     return None
+
+
+def without_states(text: str) -> str:
+    """A text without the words that name a status, or say that it holds in part."""
+    return _STATE_WORDS.sub(" ", _PARTLY.sub(" ", text))
 
 
 # A reference has the relation of the nearest phrase before it; of phrases that overlap the first here counts.
@@ -176,7 +232,7 @@ _RELATIONS: Final[tuple[tuple[Relation, str], ...]] = (
         ver também, vedi, zie""",
     ),
 )
-_RELATION_WORDS: Final = tuple((name, _any_of(words)) for name, words in _RELATIONS)
+_RELATION_WORDS: Final = tuple((name, any_of(words)) for name, words in _RELATIONS)
 
 
 def relations_in(text: str) -> list[tuple[int, int, Relation]]:
