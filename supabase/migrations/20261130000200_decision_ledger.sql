@@ -2586,10 +2586,8 @@ begin
     select v.name from (values ('public.agent_recall_policy_stats')) as v (name)
     where to_regclass(v.name) is not null and has_table_privilege(r.role, to_regclass(v.name), 'select')
     union all
-    select p.oid::regprocedure::text from pg_proc p
-    where p.pronamespace in ('public'::regnamespace, 'ranked_ledger'::regnamespace)
-      and (p.pronamespace = 'ranked_ledger'::regnamespace or p.proname = any (ranked_ledger.public_functions()))
-      and has_function_privilege(r.role, p.oid, 'execute')) as o
+    select f.name::text from ranked_ledger.our_functions() as f (name)
+    where has_function_privilege(r.role, f.name, 'execute')) as o
   where to_regrole(r.role) is not null;
   select string_agg(o.name, ', ') into v_missing
   from (
@@ -4092,6 +4090,19 @@ return array[
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
 
+-- A host may have a function of one of these names with other arguments, and its rights are the host's: ours pin this path.
+create or replace function ranked_ledger.our_functions()
+returns setof regprocedure language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select p.oid::regprocedure from pg_proc p
+  where p.pronamespace = 'ranked_ledger'::regnamespace
+     or (p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions())
+         and 'search_path=public, extensions, pg_temp' = any (p.proconfig))
+$$;
+
+comment on function ranked_ledger.our_functions() is 'The functions of the ledger, in public and in ranked_ledger.';
+
 -- decision_ledger/800_access.sql ------------------------------------------------------------------------------------
 
 -- Who may do what, in one place. Default privileges of a project are never altered: what they gave is taken back by name.
@@ -4099,19 +4110,16 @@ do $do$
 declare
   v_object record;
 begin
-  for v_object in
-    select c.oid::regclass as name, c.relkind, c.relnamespace = 'ranked_ledger'::regnamespace as is_internal
-    from pg_class c
-    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind in ('r', 'S'))
-       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
-  loop
-    if v_object.relkind = 'S' then
-      execute format('revoke all on sequence %s from public, anon, authenticated', v_object.name);
-      execute format('grant usage on sequence %s to service_role', v_object.name);
-      continue;
-    end if;
+  for v_object in select t.name from ranked_ledger.our_tables() as t (name) loop
     execute format('revoke all on table %s from public, anon, authenticated, service_role', v_object.name);
     execute format('grant select, insert, update, delete on table %s to service_role', v_object.name);
+  end loop;
+  for v_object in
+    select c.oid::regclass as name from pg_class c
+    where c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind = 'S'
+  loop
+    execute format('revoke all on sequence %s from public, anon, authenticated', v_object.name);
+    execute format('grant usage on sequence %s to service_role', v_object.name);
   end loop;
 end
 $do$;
@@ -4121,11 +4129,7 @@ declare
   v_table  regclass;
   v_policy text;
 begin
-  for v_table in
-    select c.oid::regclass from pg_class c
-    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind = 'r')
-       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
-  loop
+  for v_table in select t.name from ranked_ledger.our_tables() as t (name) loop
     for v_policy in select p.polname from pg_policy p where p.polrelid = v_table loop -- those of the published proposal too
       execute format('drop policy %I on %s', v_policy, v_table);
     end loop;
@@ -4141,10 +4145,8 @@ declare
   v_function record;
 begin
   for v_function in
-    select p.oid::regprocedure as name, p.prorettype = 'trigger'::regtype as is_trigger
-    from pg_proc p
-    where p.pronamespace = 'ranked_ledger'::regnamespace
-       or (p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions()))
+    select f.name, p.prorettype = 'trigger'::regtype as is_trigger
+    from ranked_ledger.our_functions() as f (name) join pg_proc p on p.oid = f.name
   loop
     execute format('revoke execute on function %s from public, anon, authenticated, service_role', v_function.name);
     if not v_function.is_trigger then

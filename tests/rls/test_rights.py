@@ -81,6 +81,16 @@ def test_acting_as_a_public_key_is_refused(ledger_project, role, statement):
         database.connect(role).execute(statement)
 
 
+def test_a_function_of_the_host_with_one_of_our_names_keeps_its_rights(open_brain_host):
+    host = open_brain_host()
+    host.owner.execute(
+        "create function get_decision(number int) returns int language sql immutable return number;"
+        "grant execute on function get_decision(int) to anon"
+    )
+    deploy.apply(host, "open_brain", "decision_ledger")
+    assert host.value("select get_decision(7)", role="anon") == 7
+
+
 def test_a_host_that_lets_people_write_memories_keeps_their_writes(open_brain_host):
     host = open_brain_host(default_privileges="old")
     host.owner.execute(

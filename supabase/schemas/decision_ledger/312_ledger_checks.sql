@@ -111,10 +111,8 @@ begin
     select v.name from (values ('public.agent_recall_policy_stats')) as v (name)
     where to_regclass(v.name) is not null and has_table_privilege(r.role, to_regclass(v.name), 'select')
     union all
-    select p.oid::regprocedure::text from pg_proc p
-    where p.pronamespace in ('public'::regnamespace, 'ranked_ledger'::regnamespace)
-      and (p.pronamespace = 'ranked_ledger'::regnamespace or p.proname = any (ranked_ledger.public_functions()))
-      and has_function_privilege(r.role, p.oid, 'execute')) as o
+    select f.name::text from ranked_ledger.our_functions() as f (name)
+    where has_function_privilege(r.role, f.name, 'execute')) as o
   where to_regrole(r.role) is not null;
   select string_agg(o.name, ', ') into v_missing
   from (

@@ -8,3 +8,16 @@ return array[
   'set_decision_lifecycle', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
+
+-- A host may have a function of one of these names with other arguments, and its rights are the host's: ours pin this path.
+create or replace function ranked_ledger.our_functions()
+returns setof regprocedure language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select p.oid::regprocedure from pg_proc p
+  where p.pronamespace = 'ranked_ledger'::regnamespace
+     or (p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions())
+         and 'search_path=public, extensions, pg_temp' = any (p.proconfig))
+$$;
+
+comment on function ranked_ledger.our_functions() is 'The functions of the ledger, in public and in ranked_ledger.';

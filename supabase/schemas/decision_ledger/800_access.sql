@@ -3,19 +3,16 @@ do $do$
 declare
   v_object record;
 begin
-  for v_object in
-    select c.oid::regclass as name, c.relkind, c.relnamespace = 'ranked_ledger'::regnamespace as is_internal
-    from pg_class c
-    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind in ('r', 'S'))
-       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
-  loop
-    if v_object.relkind = 'S' then
-      execute format('revoke all on sequence %s from public, anon, authenticated', v_object.name);
-      execute format('grant usage on sequence %s to service_role', v_object.name);
-      continue;
-    end if;
+  for v_object in select t.name from ranked_ledger.our_tables() as t (name) loop
     execute format('revoke all on table %s from public, anon, authenticated, service_role', v_object.name);
     execute format('grant select, insert, update, delete on table %s to service_role', v_object.name);
+  end loop;
+  for v_object in
+    select c.oid::regclass as name from pg_class c
+    where c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind = 'S'
+  loop
+    execute format('revoke all on sequence %s from public, anon, authenticated', v_object.name);
+    execute format('grant usage on sequence %s to service_role', v_object.name);
   end loop;
 end
 $do$;
@@ -25,11 +22,7 @@ declare
   v_table  regclass;
   v_policy text;
 begin
-  for v_table in
-    select c.oid::regclass from pg_class c
-    where (c.relnamespace = 'ranked_ledger'::regnamespace and c.relkind = 'r')
-       or c.oid in ('public.agent_decision_ledger'::regclass, 'public.agent_decision_edges'::regclass)
-  loop
+  for v_table in select t.name from ranked_ledger.our_tables() as t (name) loop
     for v_policy in select p.polname from pg_policy p where p.polrelid = v_table loop -- those of the published proposal too
       execute format('drop policy %I on %s', v_policy, v_table);
     end loop;
@@ -45,10 +38,8 @@ declare
   v_function record;
 begin
   for v_function in
-    select p.oid::regprocedure as name, p.prorettype = 'trigger'::regtype as is_trigger
-    from pg_proc p
-    where p.pronamespace = 'ranked_ledger'::regnamespace
-       or (p.pronamespace = 'public'::regnamespace and p.proname = any (ranked_ledger.public_functions()))
+    select f.name, p.prorettype = 'trigger'::regtype as is_trigger
+    from ranked_ledger.our_functions() as f (name) join pg_proc p on p.oid = f.name
   loop
     execute format('revoke execute on function %s from public, anon, authenticated, service_role', v_function.name);
     if not v_function.is_trigger then
