@@ -3535,7 +3535,8 @@ set search_path = public, extensions, pg_temp
 as $$
 begin
   update ranked_ledger.lifecycle_transitions t set reason = p_reason, actor = p_actor
-  where t.id = (select max(x.id) from ranked_ledger.lifecycle_transitions x where x.memory_id = p_memory_id);
+  where t.id = (select max(x.id) from ranked_ledger.lifecycle_transitions x
+                where x.memory_id = p_memory_id and x.changed_at = now()); -- an older one keeps its own reason
 end
 $$;
 

@@ -26,6 +26,16 @@ def events(ledger: Ledger, memory_id: str) -> list[tuple[Any, ...]]:
     )
 
 
+def test_a_transition_that_was_not_noted_leaves_the_reason_of_the_one_before(ledger: Ledger) -> None:
+    memory_id = ledger.id("x")
+    ledger("set_decision_lifecycle", memory_id=memory_id, lifecycle="stale", reason="first")
+    ledger.database.owner.execute(
+        "alter table agent_memories disable trigger trg_agent_decision_ledger_follow"
+    )
+    ledger("set_decision_lifecycle", memory_id=memory_id, lifecycle="rejected", reason="second")
+    assert [t["reason"] for t in ledger.get(memory_id)["history"]] == ["first"]
+
+
 @pytest.mark.parametrize(
     ("lifecycle", "action", "event", "kind"),
     [
