@@ -60,4 +60,4 @@ verify: setup ## fail when a generated file is stale
 	@$(BIN)/python docs/build.py --check
 
 clean: ## remove what the targets installed and built
-	@rm -rf $(VENV) node_modules dist build .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) node_modules dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

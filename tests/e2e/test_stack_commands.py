@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import ranked_ledger
-from ranked_ledger.cli.stack import app
+from ranked_ledger.cli.stack import Service, app
 from ranked_ledger.stack import SERVICES, Stack
 from ranked_ledger.stack.accounts import Account, barrier
 from ranked_ledger.stack.programs import BIN_VARIABLE, find_programs
@@ -127,19 +127,25 @@ def test_every_command_answers_json_alone(shell: Shell) -> None:
     assert json.loads(failed.stderr)["error"]["exit_code"] == failed.exit_code == 31
 
 
-@pytest.mark.parametrize("command", [("env",), ("logs",), ("reset", "--yes")])
+@pytest.mark.parametrize(
+    "command", [("env",), ("logs",), ("down",), ("reset", "--yes"), ("reset",), ("rm", "--yes"), ("rm",)]
+)
 def test_what_needs_a_stack_says_that_there_is_none(shell: Shell, command: tuple[str, ...]) -> None:
     result = shell.run(*command, "--name", "never")
     assert result.exit_code == 31
     assert result.stderr.startswith("Error: There is no stack 'never'")
-    assert "ranked-ledger stack up" in result.stderr
+    assert "`ranked-ledger stack up --name never`" in result.stderr
+    assert "?" not in result.stderr
 
 
 def test_logs_are_printed_by_service(running: Shell) -> None:
     everything, one = running.run("logs"), running.run("logs", "postgres", "--lines", "1")
     assert {line.split("|")[0].strip() for line in everything.stdout.splitlines()} == set(SERVICES)
     assert len(one.stdout.splitlines()) == 1
-    assert running.run("logs", "kong").exit_code == 31
+    unknown = running.run("logs", "kong")
+    assert unknown.exit_code == 2
+    assert all(service in unknown.stderr for service in SERVICES)
+    assert [one.value for one in Service] == list(SERVICES)
 
 
 def test_logs_and_status_show_no_key(running: Shell) -> None:
@@ -165,6 +171,23 @@ def test_reset_asks_first(running: Shell) -> None:
     assert (refused.exit_code, nobody.exit_code, nobody.stdout) == (4, 4, "")
     assert "--yes" in refused.stderr
     assert json.loads(running.run("status", "--json").stdout) == before
+
+
+def test_rm_wants_the_name_typed(shell: Shell) -> None:
+    assert shell.run("up", "-n", "second").exit_code == 0
+    pids = json.loads(shell.run("status", "-n", "second", "--json").stdout)["services"]
+    for answer in ("y\n", "default\n", None):
+        refused = shell.run("rm", "-n", "second", answer=answer)
+        assert refused.exit_code == 4
+        assert "nothing was deleted" in refused.stderr
+    assert shell.run("rm", "-n", "second", "--json").exit_code == 4
+    assert shell.run("status", "-n", "second").exit_code == 0
+
+    done = shell.run("rm", "-n", "second", answer="second\n")
+    assert done.exit_code == 0, done.stderr
+    assert not (shell.home / "stacks" / "second").exists()
+    assert not [one for one in pids.values() if psutil.pid_exists(one["pid"])]
+    assert shell.run("down", "-n", "second").exit_code == 31
 
 
 @pytest.mark.parametrize(
@@ -195,6 +218,7 @@ def test_a_taken_port_is_code_25(shell: Shell) -> None:
         result = shell.run("up", "--name", "taken", "--port", str(taken.getsockname()[1]))
     assert result.exit_code == 25
     assert "--port" in result.stderr
+    assert not (shell.home / "stacks" / "taken").exists()
 
 
 def test_help_documents_every_exit_code() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from ranked_ledger.stack.errors import (
     DiskFull,
     FolderUnusable,
     MissingProgram,
+    NoSuchStack,
     PortTaken,
     StackBusy,
     StackError,
@@ -275,6 +277,44 @@ def test_a_taken_port_is_one_sentence_and_starts_nothing(home: Path) -> None:
         with pytest.raises(PortTaken, match=f"Port {port} is taken.*--port"):
             stack.up(port=port)
         assert stack.status().stopped
+        assert not stack.folder.exists()
+
+
+def test_a_port_of_roots_is_not_said_to_be_taken(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(socket.socket):
+        def bind(self, address: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("ranked_ledger.stack.servers.socket.socket", Refusing)
+    stack = Stack(home=home, durable=False)
+    with pytest.raises(PortTaken, match=r"Port 80 needs root: choose 1024 or above"):
+        stack.up(port=80)
+    assert not stack.folder.exists()
+
+
+def test_a_failed_up_keeps_what_an_earlier_one_made(home: Path) -> None:
+    stack = Stack(home=home, durable=False)
+    stack.folder.mkdir(parents=True)
+    (stack.folder / "data").mkdir()  # of a stack whose keys were deleted to have new ones
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortTaken):
+        stack.up(port=taken.getsockname()[1])
+    assert (stack.folder / "data").exists()
+
+
+def test_a_removed_stack_leaves_nothing_and_the_next_up_begins_anew(home: Path) -> None:
+    stack = Stack(home=home, durable=False)
+    first = stack.up()
+    pids = [pid for pid in stack.status().pids.values() if pid]
+    stack.remove()
+    assert not stack.folder.exists()
+    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    with pytest.raises(NoSuchStack):
+        stack.remove()
+    second = Stack(home=home, durable=False).up()
+    try:
+        assert second.secret_key != first.secret_key
+    finally:
+        stack.remove()
 
 
 def test_a_remembered_port_that_was_taken_meanwhile_is_not_changed_silently(shared: Stack) -> None:

@@ -101,6 +101,8 @@ def test_an_error_as_json(respx_mock: respx.MockRouter, capsys: pytest.CaptureFi
         ["prune"],
         ["record", "x", "--metadata", "[1]"],
         ["import", "/does/not/exist"],
+        ["record-many", "/does/not/exist"],
+        ["record-many", "/"],
         ["timeline", "--after", "x"],
     ],
 )
@@ -185,6 +187,19 @@ def test_a_missing_extra_is_named(blocked: set[str], arguments: list[str], said:
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("blocked", "module", "extra"),
+    [("markdown_it", "ranked_ledger.adr", "cli"), ("yaml", "ranked_ledger.adr", "cli")]
+    + [(name, "ranked_ledger.stack", "local") for name in ("psycopg", "psutil", "jwt", "platformdirs")],
+)
+def test_a_module_without_its_extra_names_it(blocked: str, module: str, extra: str) -> None:
+    program = f"import sys; sys.modules[{blocked!r}] = None; import {module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("ModuleNotFoundError")]
+    package = said.split(" needs the package ")[1]
+    assert package == f"{blocked}: pip install 'ranked-ledger[{extra}]'"
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:

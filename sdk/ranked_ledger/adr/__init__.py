@@ -7,9 +7,17 @@
 Needs the extra `cli`: `pip install 'ranked-ledger[cli]'`.
 """
 
-from ranked_ledger.adr.folder import read_folder
-from ranked_ledger.adr.importing import ImportReport, Refusal, import_folder
-from ranked_ledger.adr.records import AdrEdge, AdrFolder, AdrRecord, Reference, Remark
+try:
+    from ranked_ledger.adr.folder import read_folder
+    from ranked_ledger.adr.importing import ImportReport, Refusal, import_folder
+    from ranked_ledger.adr.records import AdrEdge, AdrFolder, AdrRecord, Reference, Remark
+except ModuleNotFoundError as missing:
+    if (missing.name or "").startswith("ranked_ledger"):
+        raise
+    raise ModuleNotFoundError(
+        f"ranked_ledger.adr needs the package {missing.name}: pip install 'ranked-ledger[cli]'",
+        name=missing.name,
+    ) from None
 
 __all__ = [
     "AdrEdge",

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any, Final
 
+from ranked_ledger.cli.naming import of_the_commands
 from ranked_ledger.errors import (
     AuthenticationError,
     ConflictError,
@@ -104,8 +105,8 @@ def _document(error: BaseException, code: int) -> dict[str, Any]:
     if isinstance(error, RankedLedgerError):
         return {
             "type": type(error).__name__,
-            "message": error.message,
-            "hint": error.hint,
+            "message": of_the_commands(error.message),
+            "hint": error.hint and of_the_commands(error.hint),
             "detail": error.detail,
             "code": error.code,
             "status": error.status,
@@ -117,7 +118,7 @@ def _document(error: BaseException, code: int) -> dict[str, Any]:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, RankedLedgerError):
-        return _printable(str(error))
+        return _printable(of_the_commands(str(error)))
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.filename:

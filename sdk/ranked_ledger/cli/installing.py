@@ -61,8 +61,8 @@ def init(
         lines = [f"{copy.target} is there already." for copy in plan.present]
         lines += [f"{copy.target} {'would be written' if dry_run else 'is written'}." for copy in plan.copies]
         lines += [
-            f"{path} {'would be' if dry_run else 'is'} removed: the ledger comes after open_brain, and its new file "
-            "holds the same. If it was pushed already, put it back and leave open_brain out."
+            f"{path} {'would be' if dry_run else 'is'} removed: the ledger comes after open_brain, and "
+            "its new file holds the same. If it was pushed already, put it back and leave open_brain out."
             for path in plan.moved
         ]
         if plan.without_host:
@@ -156,11 +156,13 @@ def import_records(
 ) -> None:
     """Record a folder of decision records, with what they supersede and depend on.
 
-    A second import adds what is new, and nothing else.
+    A second import adds what is new, and nothing else. A record that is only proposed counts as active until it
+    is decided. What was forgotten comes back when its file is imported again: delete the file too.
     """
     from ranked_ledger import adr  # noqa: PLC0415  markdown and YAML are only needed here
 
     records = adr.read_folder(folder)
+    importing_report.must_hold_records(folder, records)
     report = None
     if not dry_run:
         with connect(workspace, project, spin=False) as ledger, bar() as advance:

@@ -31,17 +31,26 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""Run PostgreSQL, PostgREST and a gateway on this machine: to a client, a hosted Supabase project.
 
-Only this user reaches them: a loopback port that asks for a key, and Unix sockets in private folders.
+Whoever has an account on this machine reaches the loopback port; only the key guards it. PostgreSQL itself
+listens on a Unix socket in a private folder.
 
-**Exit codes:** 0 done · 1 another failure · 2 wrong usage · 4 not confirmed · 23 a program is missing ·
-24 a Python package is missing · 25 the port is taken · 26 the data is of another PostgreSQL version ·
+**Its own exit codes,** beside those of `ranked-ledger --help`: 23 a program is missing · 24 a Python package
+is missing · 25 the port is taken, or needs root · 26 the data is of another PostgreSQL version ·
 27 the disk is full · 28 a server did not start · 29 a folder cannot be used · 30 another command works on the
-stack · 31 no such stack · 32 the stack does not run (`status` only) · 130 interrupted
+stack · 31 no such stack · 32 the stack does not run (`status` only)
 
 **Environment:** RANKED_LEDGER_HOME (folder of all stacks), RANKED_LEDGER_POSTGRES_BIN (folder of PostgreSQL's
 programs), RANKED_LEDGER_POSTGREST (PostgREST program), RANKED_LEDGER_STACK (name of the stack)
 """,
 )
+
+
+class Service(StrEnum):
+    """The servers of a stack, as `ranked_ledger.stack.SERVICES` has them; a test compares the two."""
+
+    POSTGRES = "postgres"
+    POSTGREST = "postgrest"
+    GATEWAY = "gateway"
 
 
 class Privileges(StrEnum):
@@ -92,6 +101,7 @@ def up(
 def down(name: Name = "default", as_json: AsJson = False) -> None:
     """Stop everything. The data, the keys and the port stay."""
     with _stack(name, as_json) as stack:
+        stack.require()
         stack.down()
         _say(f"the stack {name} is stopped")
         if as_json:
@@ -126,7 +136,7 @@ def env(name: Name = "default", as_json: AsJson = False) -> None:
 @app.command(epilog="Example: ranked-ledger stack logs postgrest --lines 5")
 def logs(
     service: Annotated[
-        str | None, typer.Argument(help="postgres, postgrest or gateway; all of them without it.")
+        Service | None, typer.Argument(help="postgres, postgrest or gateway; all of them without it.")
     ] = None,
     name: Name = "default",
     lines: Annotated[
@@ -142,7 +152,8 @@ def logs(
     """Print what the servers logged. No key and no query text is in the gateway's log."""
     with _stack(name, as_json) as stack:
         try:
-            for origin, line in stack.logs(service, lines=lines, follow=follow):
+            wanted = None if service is None else service.value
+            for origin, line in stack.logs(wanted, lines=lines, follow=follow):
                 if as_json:
                     typer.echo(json.dumps({"service": origin, "line": line}))
                 else:
@@ -159,6 +170,7 @@ def reset(
 ) -> None:
     """Delete the data and begin with an empty database. Keys and port stay; it is started again if it ran."""
     with _stack(name, as_json) as stack:
+        stack.require()
         # a program is not asked: the question would be no JSON
         if not yes and (as_json or not _confirmed(f"Delete all data of the stack {name} in {stack.folder}?")):
             refused = failures.Refused("nothing was deleted: it was not confirmed", hint="say --yes")
@@ -167,6 +179,36 @@ def reset(
         _say(f"the stack {name} is empty; its keys and its port are the same")
         if as_json:
             _print(_status_dict(stack.status()))
+
+
+@app.command(epilog="Example: ranked-ledger stack rm --name second --yes")
+def rm(
+    name: Name = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a stack and delete it: data, keys, port and logs. It asks for the name, or wants --yes."""
+    with _stack(name, as_json) as stack:
+        stack.require()
+        if not yes and (
+            as_json or not _typed(name, f"Delete the stack {name} in {stack.folder} with its keys")
+        ):
+            refused = failures.Refused("nothing was deleted: it was not confirmed", hint="say --yes")
+            raise typer.Exit(failures.report(refused, as_json=as_json))
+        stack.remove()
+        _say(f"the stack {name} is deleted; its keys are worth nothing now")
+        if stack.programs.exists():
+            _say(f"the programs that all stacks share stay in {stack.programs}")
+        if as_json:
+            _print({"name": name, "folder": str(stack.folder), "deleted": True})
+
+
+def _typed(name: str, what: str) -> bool:
+    try:
+        answer: str = typer.prompt(f"{what}? Type its name to do it", err=True)
+    except typer.Abort:  # there is nobody to ask
+        return False
+    return answer.strip() == name
 
 
 def _confirmed(question: str) -> bool:

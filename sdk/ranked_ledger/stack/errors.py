@@ -28,7 +28,7 @@ class MissingModule(StackError):
 
 
 class PortTaken(StackError):
-    """Another program listens where the stack was told to listen."""
+    """Another program listens where the stack was told to listen, or only root may."""
 
     exit_code = 25
 

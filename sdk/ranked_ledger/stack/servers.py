@@ -26,15 +26,20 @@ RECONNECT_SECONDS = 10.0
 _PORTS = range(18000, 28000)  # below what systems hand out by themselves, so that a remembered one stays free
 
 
-def port_free(port: int) -> bool:
-    """Whether a server could listen there now; one that just closed does not count as taken."""
+def port_refused(port: int) -> OSError | None:
+    """Why no server could listen there now, or None; one that just closed does not count as taken."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
+
+
+def port_free(port: int) -> bool:
+    """Whether a server could listen there now."""
+    return port_refused(port) is None
 
 
 def choose_port(avoid: tuple[int, ...] = ()) -> int:

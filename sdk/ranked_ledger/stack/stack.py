@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import importlib.util
 import json
@@ -42,7 +43,7 @@ from ranked_ledger.stack.servers import (
     Gateway,
     Rest,
     choose_port,
-    port_free,
+    port_refused,
 )
 
 DEFAULT_NAME = "default"
@@ -80,6 +81,11 @@ class Stack:
     def folder(self) -> Path:
         return self._layout.folder
 
+    @property
+    def programs(self) -> Path:
+        """What npm installed for all stacks of this home."""
+        return self._layout.programs
+
     def up(
         self,
         *,
@@ -96,8 +102,7 @@ class Stack:
         with named_failures(self._layout.home):
             cluster_programs = find_programs()
             rest_program = postgrest.find_program(self._layout.programs, on_progress)
-            self._layout.create()
-            with self._locked(), contextlib.ExitStack() as undo:
+            with self._locked(create=True), self._unmade(), contextlib.ExitStack() as undo:
                 keys = key_store.load_or_mint(self._layout.keys, self.name)
                 state = self._decide(default_privileges, vector_schema, port)
                 cluster = self._cluster(cluster_programs)
@@ -122,15 +127,23 @@ class Stack:
         ran = not self.status().stopped
         with named_failures(self._layout.home), self._locked():
             self._stop()
-            # what is half deleted must not look like data
-            doomed = self._layout.data.with_name("data.deleted")
-            shutil.rmtree(doomed, ignore_errors=True)
-            if self._layout.data.exists():
-                self._layout.data.rename(doomed)
-                shutil.rmtree(doomed)
+            self._clear_data()
             self._save(replace(self._state(), prepared=False))
         if ran:
             self.up(on_progress=on_progress)
+
+    def remove(self) -> None:
+        """Stop everything, and delete the data, the keys and the logs."""
+        self.require()
+        with named_failures(self._layout.home), self._locked():
+            self._stop()
+            self._clear_data()
+            self._clear_folder()
+
+    def require(self) -> None:
+        """Raise `NoSuchStack` where nothing of this stack is there."""
+        if not self._layout.folder.exists():
+            raise self._unknown()
 
     def status(self) -> StackStatus:
         """What runs at this moment."""
@@ -170,7 +183,7 @@ class Stack:
     ) -> Iterator[tuple[str, str]]:
         """Pairs of service and line: each service's newest `lines`, and with `follow` those to come."""
         if service is not None and service not in SERVICES:
-            raise NoSuchStack(f"{service!r} is no service of a stack: choose {', '.join(SERVICES)}.")
+            raise StackError(f"{service!r} is no service of a stack: choose {', '.join(SERVICES)}.")
         if not self._layout.logs.exists():
             raise self._unknown()
         wanted = [service] if service else list(SERVICES)
@@ -182,8 +195,8 @@ class Stack:
         known = self._state() if self._layout.state.exists() else None
         at_port = self._gateway.port() if self._gateway.daemon.process() is not None else None
         wanted_port = port or (known.port if known else choose_port())
-        if at_port != wanted_port and not port_free(wanted_port):
-            raise _port_taken(wanted_port)
+        if at_port != wanted_port and (refused := port_refused(wanted_port)):
+            raise _port_unusable(wanted_port, refused)
         state = replace(known, port=wanted_port) if known else StackState(port=wanted_port)
         if vector_schema not in (None, state.vector_schema):
             if state.prepared:
@@ -250,8 +263,8 @@ class Stack:
         try:
             self._gateway.await_ready()
         except StartFailed:
-            if self._gateway.daemon.process() is None and not port_free(port):
-                raise _port_taken(port) from None
+            if self._gateway.daemon.process() is None and (refused := port_refused(port)):
+                raise _port_unusable(port, refused) from None
             raise
 
     def _stop(self) -> None:
@@ -261,6 +274,29 @@ class Stack:
             self._cluster(find_programs()).stop()
         if self._layout.sockets != self._layout.folder:
             shutil.rmtree(self._layout.sockets, ignore_errors=True)
+
+    def _clear_data(self) -> None:
+        # what is half deleted must not look like data
+        doomed = self._layout.data.with_name("data.deleted")
+        shutil.rmtree(doomed, ignore_errors=True)
+        if self._layout.data.exists():
+            self._layout.data.rename(doomed)
+            shutil.rmtree(doomed)
+
+    def _clear_folder(self) -> None:
+        shutil.rmtree(self._layout.folder)
+        shutil.rmtree(self._layout.sockets, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _unmade(self) -> Iterator[None]:
+        """A stack that was never begun leaves no folder; one that did not start leaves its logs."""
+        new = not any(path.exists() for path in (self._layout.keys, self._layout.state, self._layout.data))
+        try:
+            yield
+        except (StackError, OSError) as error:
+            if new and not isinstance(error, StartFailed):
+                self._clear_folder()
+            raise
 
     def _cluster(self, programs: PostgresPrograms) -> Cluster:
         return Cluster(
@@ -283,27 +319,50 @@ class Stack:
         key_store.write_private(self._layout.state, json.dumps(asdict(state), indent=2) + "\n")
 
     def _unknown(self) -> NoSuchStack:
-        return NoSuchStack(
-            f"There is no stack {self.name!r} in {self._layout.home}: `ranked-ledger stack up` creates it."
-        )
+        up = "ranked-ledger stack up" + ("" if self.name == DEFAULT_NAME else f" --name {self.name}")
+        return NoSuchStack(f"There is no stack {self.name!r} in {self._layout.home}: `{up}` creates it.")
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, *, create: bool = False) -> Iterator[None]:
         """One command at a time works on a stack; a second one waits, and then finds the work done."""
-        with open(os.open(self._layout.lock, os.O_RDWR | os.O_CREAT, 0o600), "w") as lock:
-            deadline = time.monotonic() + _LOCK_SECONDS
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise StackBusy(
-                            f"Another command has worked on the stack {self.name!r} for more than "
-                            f"{_LOCK_SECONDS:.0f} s: wait for it, or end it."
-                        ) from None
-                    time.sleep(POLL_SECONDS)
+        lock = self._acquire(create=create)
+        try:
             yield
+        finally:
+            os.close(lock)
+
+    def _acquire(self, *, create: bool) -> int:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            if create:
+                self._layout.create()
+            else:
+                self.require()
+            # who was before us may have deleted the folder: its lock is nobody's then
+            with contextlib.suppress(FileNotFoundError):
+                lock = os.open(self._layout.lock, os.O_RDWR | os.O_CREAT, 0o600)
+                try:
+                    self._await_lock(lock, deadline)
+                    if os.path.samestat(os.fstat(lock), self._layout.lock.stat()):
+                        return lock
+                except BaseException:
+                    os.close(lock)
+                    raise
+                os.close(lock)
+
+    def _await_lock(self, lock: int, deadline: float) -> None:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise StackBusy(
+                        f"Another command has worked on the stack {self.name!r} for more than "
+                        f"{_LOCK_SECONDS:.0f} s: wait for it, or end it."
+                    ) from None
+                time.sleep(POLL_SECONDS)
+            else:
+                return
 
 
 @contextlib.contextmanager
@@ -328,7 +387,9 @@ def _temporary(home: Path) -> Stack:
     return Stack("temporary", home, durable=False)
 
 
-def _port_taken(port: int) -> PortTaken:
+def _port_unusable(port: int, refused: OSError) -> PortTaken:
+    if refused.errno in (errno.EACCES, errno.EPERM):
+        return PortTaken(f"Port {port} needs root: choose 1024 or above with --port.")
     return PortTaken(
         f"Port {port} is taken by another program: stop that program, or choose another port with --port."
     )
