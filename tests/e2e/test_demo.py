@@ -58,6 +58,8 @@ def start(folder: Path, temporary: Path, *more: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # who runs the tests in the background has them ignore SIGINT, which a child inherits
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 
@@ -81,9 +83,10 @@ def test_the_demo_shows_what_was_replaced_and_leaves_nothing(folder: Path, tempo
         "3 records new; 1 edge and 1 supersession new.",
         "Question 1: Keep sessions in memory",
         "Question 3:",
-        "Without the ledger, by words alone",
-        "1. Keep sessions in memory  superseded",
-        "Sign cookies  step 2  active",
+        "Without the ledger: by words alone",
+        "1 ADR-0001 Keep sessions in memory",
+        "ADR-0001 superseded → ADR-0003 active",
+        "Ranked recall leaves ADR-0001 out",
         "Without a question",
         "nothing is left running",
     ):
@@ -120,8 +123,26 @@ def test_questions_of_the_folder_and_json(folder: Path, temporary: Path) -> None
     assert left_over(temporary) == []
 
 
+def test_our_own_questions_are_answered_by_the_records_that_they_mean(temporary: Path) -> None:
+    out, err = (demo := start(REPOSITORY / "docs" / "decisions", temporary, "--json")).communicate(
+        timeout=120
+    )
+    assert demo.returncode == 0, err
+    answer = json.loads(out)
+    keys = {memory_id: key for key, memory_id in answer["imported"]["decisions"].items()}
+    first = [keys[one["recall"]["hits"][0]["memory_id"]] for one in answer["questions"]]
+    assert first == ["ADR-0010", "ADR-0008", "ADR-0012"]
+    replaced = answer["questions"][0]["without_ledger"]
+    assert keys[replaced["retired"]] == "ADR-0007"
+    assert (replaced["retired_rank"], replaced["successor_rank"]) == (1, 1)
+    assert "ADR-0007" not in {keys[hit["memory_id"]] for hit in answer["questions"][0]["recall"]["hits"]}
+    assert max(map(len, err.splitlines())) <= 100
+    assert len(err.splitlines()) <= 75
+
+
 def test_a_folder_without_records_starts_nothing(tmp_path: Path, temporary: Path) -> None:
     out, err = (demo := start(tmp_path, temporary)).communicate(timeout=30)
     assert (demo.returncode, out) == (2, "")
     assert "holds no decision record" in err
+    assert "looked for" in err
     assert left_over(temporary) == []

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -19,7 +20,7 @@ from ranked_ledger.cli.connection import AsJson
 from ranked_ledger.cli.demo_questions import Question
 from ranked_ledger.cli.failures import MissingExtra
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.errors import InvalidArgumentError
+from ranked_ledger.wording import counted
 
 if TYPE_CHECKING:
     from ranked_ledger.cli.demo_report import Report
@@ -31,6 +32,7 @@ commands = typer.Typer()
 
 _WORKSPACE = "demo"
 _READ = 3  # of a plain list of hits an agent reads the first few
+_LISTED = 10  # records that are shown; `import` lists them all
 
 
 @commands.command(epilog="Example: ranked-ledger demo --from docs/decisions")
@@ -38,7 +40,7 @@ def demo(
     folder: Annotated[
         Path, typer.Option("--from", help="Decision records in markdown: ADR, MADR, log4brains, ...")
     ] = Path("docs/decisions"),
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Hits a question.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Hits a question.")] = 4,
     as_json: AsJson = False,
 ) -> None:
     """Record, rank and recall a folder of decisions on real servers; leave nothing running.
@@ -50,11 +52,7 @@ def demo(
     from ranked_ledger.cli.demo_report import Report  # noqa: PLC0415
 
     records = adr.read_folder(folder)
-    if not records.records:
-        raise InvalidArgumentError(
-            f"{folder} holds no decision record ({len(records.skipped)} files were skipped)",
-            hint="name a folder with markdown files that have a status and a decision",
-        )
+    importing_report.must_hold_records(folder, records)
     asked = demo_questions.questions(folder, records)
     report = Report(output.console(error=as_json))
     begun = time.perf_counter()
@@ -66,9 +64,11 @@ def demo(
             doctor.await_functions(ledger)
             with bar() as advance:
                 imported, seconds = _timed(lambda: adr.import_folder(ledger, records, on_progress=advance))
-            report.step(f"imported {folder}: {len(imported.recorded)} records", seconds)
+            report.step(f"imported {folder}: {counted(len(imported.recorded), 'record')}", seconds)
+            report.keys = {one.memory_id: key for key, one in imported.decisions.items()}
             report.head("What was imported")
-            report.show(importing_report.text(records, imported))
+            others = tuple(one for one in records.skipped if one.path != demo_questions.FILE)
+            report.show(importing_report.text(replace(records, skipped=others), imported, shown=_LISTED))
             answers = [_ask(ledger, number, one, limit, report) for number, one in enumerate(asked, 1)]
             _without_question(ledger, limit, report)
     report.head("Done")
@@ -131,10 +131,11 @@ def _ask(ledger: RankedLedger, number: int, question: Question, limit: int, repo
 
 
 def _by_words(ledger: RankedLedger, ask: str) -> list[Hit]:
-    """What a text search alone would answer: every lifecycle, in the order of the text relevance."""
+    """What a text search alone would answer: what matches, of every lifecycle, by its text relevance."""
     words = Weights(relevance=1, importance=0, recency=0, dependency=0)
     found = ledger.recall(ask, limit=50, weights=words, include_superseded=True, trace=False)
-    return sorted(found, key=lambda hit: (-(hit.text_relevance or 0), hit.step_index))
+    matching = [hit for hit in found if hit.text_relevance]
+    return sorted(matching, key=lambda hit: (-(hit.text_relevance or 0), hit.step_index))
 
 
 def _without_question(ledger: RankedLedger, limit: int, report: Report) -> None:
@@ -145,7 +146,7 @@ def _without_question(ledger: RankedLedger, limit: int, report: Report) -> None:
         "No embedding service was used above: relevance came from the words of title, text and rationale. "
         "Without a question it is 0: importance, recency and what rests on a decision rank alone."
     )
-    report.hits(recall, seconds * 1000)
+    report.hits(recall, "", seconds * 1000)
 
 
 def _timed(what: Callable[[], T]) -> tuple[T, float]:

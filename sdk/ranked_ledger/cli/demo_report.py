@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from ranked_ledger import DecisionDetail, Hit, Recall
 from ranked_ledger.cli import tables
 from ranked_ledger.cli.demo_questions import Question
+from ranked_ledger.cli.importing_report import short_key
 from ranked_ledger.cli.output import one_line
 
 
 class Report:
-    """Prints as the demo goes on."""
+    """Prints as the demo goes on. `keys` names the records, `ADR-0007`, by their memory."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._compared = False
+        self.keys: Mapping[UUID, str] = {}
 
     def step(self, text: str, seconds: float | None = None) -> None:
         took = "" if seconds is None else f"  ({seconds:.1f} s)"
@@ -30,56 +35,74 @@ class Report:
         self._console.print(Rule(Text(text, style="bold"), align="left", style="dim", characters="─"))
 
     def text(self, text: str, style: str = "") -> None:
-        self._console.print(Padding(Text(text, style=style), (0, 2), expand=False))
+        self.show(Text(text, style=style))
 
     def show(self, what: RenderableType) -> None:
-        self._console.print(Padding(what, (0, 2), expand=False))
+        self._console.print(Padding(what, (0, 0, 0, 2), expand=False))
 
     def question(self, number: int, question: Question, recall: Recall, milliseconds: float) -> None:
         self.head(f"Question {number}: {' '.join(question.ask.split())}")
-        if question.why:
-            self.text(question.why, "dim")
+        self.hits(recall, question.why, milliseconds)
+
+    def hits(self, recall: Recall, why: str, milliseconds: float) -> None:
+        """Why it is asked, how long the answer took, and a ranked table with every component."""
+        self.text("; ".join(filter(None, (why, f"answered in {milliseconds:.0f} ms, trace included"))), "dim")
         if not recall.hits:
             self.text(recall.hint or "Nothing matches.")
             return
-        self.hits(recall, milliseconds)
-
-    def hits(self, recall: Recall, milliseconds: float) -> None:
-        """A ranked table with every component, and how long the answer took."""
-        self.show(tables.hit_table(recall, ids=False))
-        self.text(f"answered in {milliseconds:.0f} ms, the trace included", "dim")
+        shown = tables.table(
+            ("#", "number"), "record", ("step", "number"), ("decision", "long"), ("rel.", "number"),
+            ("imp.", "number"), ("rec.", "number"), ("dep.", "number"), ("score", "number"),
+        )  # fmt: skip
+        for hit in recall:
+            shown.add_row(
+                str(hit.rank),
+                short_key(self._key(hit.memory_id)),
+                Text(str(hit.step_index), style="dim"),
+                one_line(hit.summary or hit.content),
+                f"{hit.relevance:.3f}" if hit.relevance else "-",
+                f"{hit.importance:.2f}",
+                f"{hit.recency:.3f}",
+                f"{hit.dependency_boost:.3f}",
+                Text(f"{hit.score:.3f}", style="bold"),
+            )
+        self.show(shown)
 
     def without_ledger(
         self, plain: Sequence[Hit], retired: Hit, detail: DecisionDetail, successor: Hit | None
     ) -> None:
-        """What words alone would have answered, and what the ledger knows about it."""
-        rows = []
+        """What words alone would have answered, and what the ledger knows about it; once is enough."""
+        if self._compared:
+            return
+        self._compared = True
+        rows = Table.grid(padding=(0, 1))
         for place, hit in enumerate(plain, 1):
-            mark = ("  superseded; its text does not say so", "yellow") if hit is retired else ""
-            rows.append(Text.assemble(f"{place}. ", one_line(hit.summary or hit.content), mark))
-        self._console.print()
-        self.text("Without the ledger, by words alone", "bold")
-        self.show(Group(*rows))
-        self._console.print()
-        self.text("What the ledger knows", "bold")
-        self.show(_chain(detail))
-        if successor is None:
-            self.text("Ranked recall leaves it out.")
-        else:
-            self.text(f"Ranked recall leaves it out; what replaced it is number {successor.rank} above.")
-
-
-def _chain(detail: DecisionDetail) -> RenderableType:
-    lines = []
-    for place, link in enumerate(detail.chain):
-        arrow = "  " if place == 0 else "→ "
-        step = "" if link.step_index is None else f"  step {link.step_index}"
-        lines.append(
-            Text.assemble(
-                arrow, one_line(link.summary), (step, "dim"), "  ", tables.state(link.lifecycle_status or "")
+            rows.add_row(
+                str(place),
+                short_key(self._key(hit.memory_id)),
+                one_line(hit.summary or hit.content),
+                f"{hit.text_relevance or 0:.3f}",
+                tables.state(hit.lifecycle_status) if hit is retired else "",
             )
-        )
-    reason = next((one.reason for one in reversed(detail.history) if one.reason), None)
-    if reason:
-        lines.append(Text(f"  reason: {' '.join(reason.split())}", style="dim"))
-    return Group(*lines)
+        self._console.print()
+        self.text("Without the ledger: by words alone, in the texts as stored", "bold")
+        self.show(rows)
+        self.text("What the ledger knows", "bold")
+        self.show(self._chain(detail))
+        left_out = f"Ranked recall leaves {self._key(retired.memory_id)} out"
+        if successor is None:
+            self.text(f"{left_out}.")
+        else:
+            self.text(f"{left_out}; {self._key(successor.memory_id)} is number {successor.rank} above.")
+
+    def _chain(self, detail: DecisionDetail) -> Text:
+        links = [
+            Text.assemble(
+                one_line(self._key(link.memory_id)), " ", tables.state(link.lifecycle_status or "forgotten")
+            )
+            for link in detail.chain
+        ]
+        return Text(" → ").join(links)
+
+    def _key(self, memory_id: UUID) -> str:
+        return self.keys.get(memory_id, "another")

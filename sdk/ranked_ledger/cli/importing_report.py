@@ -10,11 +10,29 @@ from rich.text import Text
 
 from ranked_ledger.cli.output import one_line, plain
 from ranked_ledger.cli.tables import state, table
+from ranked_ledger.errors import InvalidArgumentError
+from ranked_ledger.wording import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ranked_ledger.adr import AdrFolder, ImportReport, Remark
 
 _SHOWN: Final = 40
+_WIDEST_KEY: Final = 24
+
+
+def must_hold_records(path: Path, folder: AdrFolder) -> None:
+    """Refuse a folder without a decision record, and say what was looked for."""
+    if folder.records:
+        return
+    reasons = "; ".join(f"{one.path}: {one.reason}" for one in folder.skipped[:3])
+    skipped = f" ({counted(len(folder.skipped), 'file')} skipped: {reasons})" if folder.skipped else ""
+    raise InvalidArgumentError(
+        f"{path} holds no decision record{skipped}",
+        hint="looked for, in subfolders too: .md and .markdown files with a number, a status, a context or a "
+        "decision, other than README, index and template",
+    )
 
 
 def as_dict(folder: AdrFolder, report: ImportReport | None) -> dict[str, Any]:
@@ -41,15 +59,15 @@ def as_dict(folder: AdrFolder, report: ImportReport | None) -> dict[str, Any]:
     }
 
 
-def text(folder: AdrFolder, report: ImportReport | None) -> RenderableType:
-    """The table of records, the sums, and whatever a person should look at."""
-    parts: list[RenderableType] = [_records(folder, report), Text("")]
+def text(folder: AdrFolder, report: ImportReport | None, *, shown: int = _SHOWN) -> RenderableType:
+    """The table of records, at most `shown`, the sums, and whatever a person should look at."""
+    parts: list[RenderableType] = [_records(folder, report, shown), Text("")]
     if report is None:
         parts.append(
             Text(
-                f"Nothing was written. {_count(len(folder.records), 'record')}, "
-                f"{_count(len(folder.edges), 'edge')} and "
-                f"{_count(len(folder.supersessions), 'supersession')} would be there."
+                f"Nothing was written. {counted(len(folder.records), 'record')}, "
+                f"{counted(len(folder.edges), 'edge')} and "
+                f"{counted(len(folder.supersessions), 'supersession')} would be there."
             )
         )
     else:
@@ -63,20 +81,26 @@ def text(folder: AdrFolder, report: ImportReport | None) -> RenderableType:
     return Group(*parts)
 
 
-def _records(folder: AdrFolder, report: ImportReport | None) -> RenderableType:
-    if not folder.records:
-        return Text("There is no decision record in this folder.")
-    shown = table("key", "date", "lifecycle", ("record", "long"), "import")
-    for one in folder.records[:_SHOWN]:
+def _records(folder: AdrFolder, report: ImportReport | None, most: int) -> RenderableType:
+    # where all of them are new, or nothing was written, the sums say so
+    done = {one.key: _done(one.key, report) for one in folder.records}
+    differ = len(set(done.values())) > 1
+    shown = table("key", "date", "lifecycle", ("record", "long"), *(["import"] if differ else []))
+    for one in folder.records[:most]:
         shown.add_row(
-            one_line(one.key if len(one.key) <= 24 else one.key[:23] + "…"),
+            short_key(one.key),
             "-" if one.date is None else one.date.isoformat(),
             state(one.lifecycle),
             one_line(one.title),
-            _done(one.key, report),
+            *([done[one.key]] if differ else []),
         )
-    rest = len(folder.records) - _SHOWN
-    return Group(shown, Text(f"... and {rest} more")) if rest > 0 else shown
+    rest = len(folder.records) - most
+    return Group(shown, Text(f"... and {rest} more", "dim")) if rest > 0 else shown
+
+
+def short_key(key: str) -> Text:
+    """A record's key in a column."""
+    return one_line(key if len(key) <= _WIDEST_KEY else f"{key[: _WIDEST_KEY - 1]}…")
 
 
 def _done(key: str, report: ImportReport | None) -> str:
@@ -91,22 +115,19 @@ def _done(key: str, report: ImportReport | None) -> str:
 
 def _sums(report: ImportReport) -> str:
     if not report.wrote:
-        return f"Nothing new: all {len(report.known)} records were there."
-    parts = [f"{_count(len(report.recorded), 'record')} new"]
+        there = "the record was" if len(report.known) == 1 else f"all {len(report.known):,} records were"
+        return f"Nothing new: {there} there."
+    parts = [f"{counted(len(report.recorded), 'record')} new"]
     if report.known:
-        parts.append(f"{len(report.known)} were there")
+        parts.append(f"{len(report.known):,} {'was' if len(report.known) == 1 else 'were'} there")
     if report.updated:
-        parts.append(f"{len(report.updated)} were recorded anew")
-    parts.append(f"{_count(report.linked, 'edge')} and {_count(report.superseded, 'supersession')} new")
+        parts.append(f"{len(report.updated):,} recorded anew")
+    parts.append(f"{counted(report.linked, 'edge')} and {counted(report.superseded, 'supersession')} new")
     if report.marked:
-        parts.append(f"{report.marked} marked stale, disputed or rejected")
+        parts.append(f"{report.marked:,} marked stale, disputed or rejected")
     if report.refused:
-        parts.append(f"{len(report.refused)} refused")
+        parts.append(f"{len(report.refused):,} refused")
     return "; ".join(parts) + "."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _remarks(head: str, remarks: Sequence[Remark]) -> list[RenderableType]:

@@ -156,8 +156,8 @@ def import_records(
 ) -> None:
     """Record a folder of decision records, with what they supersede and depend on.
 
-    A second import adds what is new, and nothing else. A record that is only proposed counts as active until it
-    is decided. What was forgotten comes back when its file is imported again: delete the file too.
+    A second import adds what is new, and nothing else. A record that is only proposed counts as active until
+    it is decided. What was forgotten comes back when its file is imported again: delete the file too.
     """
     from ranked_ledger import adr  # noqa: PLC0415  markdown and YAML are only needed here
 
