@@ -100,7 +100,8 @@ class Report:
             Text.assemble(
                 one_line(self._key(link.memory_id)), " ", tables.state(link.lifecycle_status or "forgotten")
             )
-            for link in detail.chain
+            # by step; what holds goes last, however old it is
+            for link in sorted(detail.chain, key=lambda one: one.lifecycle_status == "active")
         ]
         return Text(" → ").join(links)
 
