@@ -132,7 +132,7 @@ def _diagnosis(found: doctor.Diagnosis, mended: Enrolled | None, workspace: str 
             rows.add_row("", Text.assemble("Next: ", plain(of_the_commands(one.next))))
     problems = sum(one.state == "problem" for one in found.findings)
     end = (
-        "Everything is well." if not problems else f"{problems} of {len(found.findings)} things are not well."
+        "Everything is well." if not problems else f"Not well: {problems} of {len(found.findings)} looked at."
     )
     return Group(rows, Text(f"\n{end}", style="bold"))
 
