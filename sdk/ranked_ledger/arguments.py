@@ -93,7 +93,7 @@ def finite(name: str, value: object, *, minimum: float | None = None) -> float:
 
 
 def whole(name: str, value: object, *, minimum: int, maximum: int | None = None) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, (bool, type)) or not hasattr(value, "__index__"):
         raise InvalidArgumentError(f"{name} must be a whole number, not {_kind(value)}")
     number = value.__index__()
     if number < minimum or (maximum is not None and number > maximum):

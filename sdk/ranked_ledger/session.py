@@ -233,13 +233,17 @@ class Session(Generic[Http, AnyEmbedder]):
             raise ConfigurationError(
                 "this client is closed", hint="make a new one, or keep the calls inside its `with` block"
             )
-        return self._http.build_request(
-            "POST",
-            f"{self._connection.rest_url}/rpc/{call.function}",
-            content=wire.encode(call),
-            headers=self._connection.headers,
-            timeout=self._options.timeout,
-        )
+        content = wire.encode(call)
+        try:
+            return self._http.build_request(
+                "POST",
+                f"{self._connection.rest_url}/rpc/{call.function}",
+                content=content,
+                headers=self._connection.headers,
+                timeout=self._options.timeout,
+            )
+        except httpx.InvalidURL as problem:
+            raise wire.failure(problem) from None
 
     def _wait(
         self, problem: RankedLedgerError | httpx.HTTPError | httpx.InvalidURL, attempt: int, repeatable: bool

@@ -115,6 +115,8 @@ def _base(url: object) -> str:
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
+        # an empty label or one of more than 63 bytes: the network would raise a bare UnicodeError
+        (parts.hostname or "").encode("idna")
     except ValueError as wrong:
         raise ConfigurationError(f"the URL cannot be read: {wrong}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:

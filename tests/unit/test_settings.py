@@ -70,7 +70,19 @@ def test_white_space_around_a_key_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "abc.supabase.co", "ftp://x", "https://", "https://u:p@x", "https://x?a=1", "http://x:y", None],
+    [
+        "",
+        "abc.supabase.co",
+        "ftp://x",
+        "https://",
+        "https://u:p@x",
+        "https://x?a=1",
+        "http://x:y",
+        "https://a..b",
+        f"https://{'a' * 64}.co",
+        "https://\ud800",
+        None,
+    ],
 )
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError):
@@ -148,3 +160,9 @@ def test_no_repr_shows_a_key() -> None:
 def test_a_wrong_option_is_refused(named: dict) -> None:
     with pytest.raises(ValueError, match=r"workspace|project|timeout|max_retries|embedder|on_embedding"):
         RankedLedger(URL, "sb_secret_x", **{"workspace": "acme", **named})
+
+
+@pytest.mark.parametrize("url", ["http://x\x00y", "http://xn--\u0661"])
+def test_a_url_that_the_http_client_refuses_is_a_configuration_error(url: str) -> None:
+    with pytest.raises(ConfigurationError), RankedLedger(url, "sb_secret_x", workspace="acme") as ledger:
+        ledger.status()

@@ -21,7 +21,7 @@ from ranked_ledger import (
 )
 from tests.unit.conftest import MakeDriver
 
-WRONG = (["1"], {"a": 1}, 5, object(), b"x")
+WRONG = (["1"], {"a": 1}, 5, object(), b"x", int)
 NEEDED = {
     "content": "x",
     "decisions": ["x"],
