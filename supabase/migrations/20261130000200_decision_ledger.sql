@@ -1717,11 +1717,14 @@ begin
     raise sqlstate '22023' using
       message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
       hint = 'Leave it out for its default.';
+  elsif p_value > 1e300 then -- the sum of the four overflows
+    raise sqlstate '22023' using
+      message = format('%s is at most 1e300; it is %s', p_name, p_value), hint = 'Only the proportions of the weights matter.';
   end if;
 end
 $$;
 
-comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN or infinite.';
+comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN, infinite or above 1e300.';
 
 create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
 returns float8 language sql immutable parallel safe
@@ -1998,12 +2001,19 @@ return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', '
 comment on function ranked_ledger.one_line(text) is
   'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
 
+create or replace function ranked_ledger.scope_label(p_project_id text, p_task_id text)
+returns text language sql immutable parallel safe
+return translate(ranked_ledger.one_line(concat_ws('/', p_project_id, p_task_id)), '|[]', '/()');
+
+comment on function ranked_ledger.scope_label(text, text) is
+  'Project and task within a line''s brackets: names are free text too, and may neither break the line nor go on for the provenance behind them.';
+
 create or replace function ranked_ledger.decision_line(
   p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
   p_lifecycle text, p_rests_on_retired boolean, p_created_by text, p_review_status text)
 returns text language sql immutable parallel safe
 return '- [step ' || p_step
-       || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
+       || coalesce(' | ' || nullif(ranked_ledger.scope_label(p_project_id, p_task_id), ''), '')
        || ' | importance ' || round(p_importance::numeric, 2)
        || ' | ' || p_lifecycle || case when p_rests_on_retired then ', rests on a retired decision' else '' end || ' | by ' || p_created_by || ', ' || p_review_status || '] '
        || ranked_ledger.one_line(p_text) || coalesce(' (because: ' || nullif(ranked_ledger.one_line(p_rationale), '') || ')', '');
@@ -2143,6 +2153,28 @@ $$;
 
 comment on function ranked_ledger.check_recall(text, text, int) is 'Refuses (22023) arguments of a recall that cannot be meant.';
 
+-- A trace keeps them. A host may have longer projects and tasks than we record, so those have the room of a query.
+create or replace function ranked_ledger.check_recall_names(p_scopes jsonb, p_labels jsonb)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_long record;
+begin
+  select n.key, n.most into v_long
+  from (select s.key, s.value, 262144 as most from jsonb_each_text(p_scopes) as s
+        union all select l.key, l.value, 1000 from jsonb_each_text(p_labels) as l) as n
+  where octet_length(n.value) > n.most order by n.key limit 1;
+  if found then
+    raise sqlstate '22023' using
+      message = format('%s is longer than %s bytes', v_long.key, v_long.most), hint = 'Leave it out, or shorten it.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_recall_names(jsonb, jsonb) is
+  'Refuses (22023) names of a recall that are longer than a trace should keep.';
+
 -- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
 
 -- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
@@ -2264,6 +2296,9 @@ declare
   v_traced     boolean := false;
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  perform ranked_ledger.check_recall_names(
+    jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
+    jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
   select t.workspace_id into v_trace_of from public.agent_memory_recall_traces t where t.request_id = v_request_id;
   if found and v_trace_of is distinct from p_workspace_id then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
@@ -2283,7 +2318,7 @@ begin
 
   select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
   from public.match_decision_ledger(
-    p_workspace_id, p_query, p_query_embedding::vector, p_project_id, p_task_id, p_current_step, p_match_count,
+    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step, p_match_count,
     p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded) with ordinality as r;
   v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);
@@ -2424,6 +2459,29 @@ comment on function ranked_ledger.lock_decisions(text, uuid[]) is
 
 -- decision_ledger/305_decisions_json.sql ----------------------------------------------------------------------------
 
+-- What a host may store and a client cannot read: one such row must not cost it the page that the row is on.
+
+create or replace function ranked_ledger.is_too_deep(p_document jsonb)
+returns boolean language sql immutable parallel safe
+return p_document @? '$.**{100}'::jsonpath;
+
+comment on function ranked_ledger.is_too_deep(jsonb) is
+  'Whether a document is nested 100 levels deep. PostgreSQL takes 6,000, of which JSON readers of several languages give up.';
+
+create or replace function ranked_ledger.readable_object(p_document jsonb)
+returns jsonb language sql immutable parallel safe
+return case when jsonb_typeof(p_document) = 'object' and not ranked_ledger.is_too_deep(p_document) then p_document else '{}' end;
+
+comment on function ranked_ledger.readable_object(jsonb) is 'The document where it is an object that clients can read, else {}.';
+
+create or replace function ranked_ledger.readable_time(p_moment timestamptz)
+returns timestamptz language sql immutable parallel safe
+return case when p_moment < '0001-01-02 00:00:00+00' then '0001-01-02 00:00:00+00'
+            when p_moment > '9999-12-30 00:00:00+00' then '9999-12-30 00:00:00+00' else p_moment end;
+
+comment on function ranked_ledger.readable_time(timestamptz) is
+  'The moment, within the years 1 to 9999 in every time zone: infinity and years BC are no timestamps of RFC 3339.';
+
 -- A decision as every verb answers it (docs/sql-api.md, "A decision").
 create or replace function ranked_ledger.decisions_json(p_workspace_id text, p_memory_ids uuid[])
 returns jsonb language plpgsql stable
@@ -2439,9 +2497,10 @@ begin
              'importance', l.importance::float8, 'pinned', l.pinned, 'lifecycle_status', m.lifecycle_status,
              'review_status', m.review_status, 'visibility', m.visibility, 'created_by', m.created_by,
              'recall_count', l.recall_count, 'used_count', l.used_count, 'last_recalled_at', l.last_recalled_at,
-             'embedding_model', l.embedding_model, 'metadata', coalesce(m.metadata, '{}'),
-             'ledger_metadata', l.metadata, 'created_at', m.created_at,
-             'updated_at', greatest(m.updated_at, l.updated_at)) order by w.position)
+             'embedding_model', l.embedding_model, 'metadata', ranked_ledger.readable_object(m.metadata),
+             'ledger_metadata', ranked_ledger.readable_object(l.metadata),
+             'created_at', ranked_ledger.readable_time(coalesce(m.created_at, l.created_at)),
+             'updated_at', ranked_ledger.readable_time(greatest(m.updated_at, l.updated_at))) order by w.position)
     from unnest(p_memory_ids) with ordinality as w (memory_id, position)
     join public.agent_memories m
       on m.id = w.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
@@ -2499,8 +2558,9 @@ begin
     select from ranked_ledger.pending_steps p left join public.agent_decision_ledger l on l.memory_id = p.memory_id
     where (p_workspace_id is null or l.workspace_id = p_workspace_id) limit 10000) as x;
   select count(*), count(*) filter (where x.is_stray) into v_checked, v_strays from (
-    select (l.workspace_id, l.project_id, l.task_id, l.flow_id)
-             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id)
+    -- what is set aside follows when it is restored
+    select (l.set_aside_at is null and (l.workspace_id, l.project_id, l.task_id, l.flow_id)
+             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id))
            or (l.set_aside_at is null) <> (m.memory_type = 'decision') as is_stray
     from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
     where (p_workspace_id is null or m.workspace_id = p_workspace_id) limit p_most) as x;
@@ -2921,6 +2981,7 @@ begin
       then 'embedding_model is the model of an embedding, and no embedding is given.'
     when jsonb_typeof(p_decision -> 'pinned') <> 'boolean' then 'pinned is not true or false.'
     when jsonb_typeof(p_decision -> 'metadata') <> 'object' then 'metadata is not an object.'
+    when ranked_ledger.is_too_deep(p_decision -> 'metadata') then 'metadata is nested 100 levels deep or more.'
     when octet_length((p_decision -> 'metadata')::text) > 262144 then 'metadata is longer than 262144 bytes.'
     when p_decision ->> 'visibility' not in ('personal', 'channel', 'project', 'workspace', 'organization')
       then 'visibility is not one of personal, channel, project, workspace, organization.'
@@ -2942,30 +3003,42 @@ create or replace function ranked_ledger.without_nulls(p_object jsonb)
 returns jsonb language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select coalesce(jsonb_object_agg(f.key, f.value) filter (where jsonb_typeof(f.value) <> 'null'), '{}')
-  from jsonb_each(p_object) as f
+  -- jsonb_object_agg took 15 seconds to copy an array of 100,000 texts, which the checks behind it refuse at once
+  select p_object - array(select f.key from jsonb_each(p_object) as f where jsonb_typeof(f.value) = 'null')
 $$;
 
 comment on function ranked_ledger.without_nulls(jsonb) is
   'An object without its own null fields (nulls further inside stay): an argument that is null was left out.';
+
+create or replace function ranked_ledger.vector_of(p_embedding text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_embedding is null then
+    return null;
+  end if;
+  return p_embedding::vector;
+exception when data_exception or program_limit_exceeded then
+  raise sqlstate '22023' using
+    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
+    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
+end
+$$;
+
+comment on function ranked_ledger.vector_of(text) is
+  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
 
 create or replace function ranked_ledger.embedding_of(p_embedding text)
 returns vector language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_embedding vector;
+  v_embedding vector := ranked_ledger.vector_of(p_embedding);
 begin
-  if p_embedding is null then
+  if v_embedding is null then
     return null;
   end if;
-  begin
-    v_embedding := p_embedding::vector;
-  exception when data_exception or program_limit_exceeded then
-    raise sqlstate '22023' using
-      message = format('embedding is not a vector: %s.', sqlerrm),
-      hint = 'Send finite numbers in brackets, like [0.1,0.2].';
-  end;
   perform ranked_ledger.check_dimension(vector_dims(v_embedding));
   if vector_norm(v_embedding) = 0 then
     raise sqlstate '22023' using
@@ -3322,7 +3395,7 @@ declare
   v_problem text := case
     when p_limit is null or p_limit not between 1 and 500 then 'p_limit is not a number from 1 to 500.'
     when cardinality(p_lifecycle) = 0 then 'p_lifecycle is empty: leave it out for every lifecycle.'
-    when array_position(p_lifecycle, null) is not null
+    when array_ndims(p_lifecycle) > 1 or array_position(p_lifecycle, null) is not null
          or not p_lifecycle <@ array['active', 'stale', 'superseded', 'disputed', 'rejected']
       then 'p_lifecycle names a status that is not one of active, stale, superseded, disputed, rejected.'
     when p_after is not null and not case

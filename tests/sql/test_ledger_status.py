@@ -172,3 +172,16 @@ def test_is_well_beside_a_host_install(
     found = status(database)
     assert (found["embedding_dimension"], found["pgvector_schema"]) == (dimension, "public")
     assert (found["missing"], failed_checks(found)) == (0, [])
+
+
+def test_what_moved_while_it_was_set_aside_is_no_disagreement_and_follows_when_restored(
+    ledger: Ledger,
+) -> None:
+    decision = ledger.id("x", task_id="a")
+    owner = ledger.database.owner
+    owner.execute("update agent_memories set memory_type = 'lesson' where id = %s", (decision,))
+    owner.execute("update agent_memories set task_id = 'b' where id = %s", (decision,))
+    assert failed_checks(status(ledger.database)) == []
+    owner.execute("update agent_memories set memory_type = 'decision' where id = %s", (decision,))
+    assert failed_checks(status(ledger.database)) == []
+    assert ledger("get_decision", memory_id=decision)["task_id"] == "b"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from ranked_ledger import Decision
 from tests.sql.rpc import NOBODY, Ledger
 
 
@@ -113,3 +115,45 @@ def test_a_row_is_what_get_decision_answers(ledger: Ledger) -> None:
 )
 def test_a_bad_argument_is_named(shared_ledger: Ledger, arguments: dict[str, Any], names: str) -> None:
     assert names in str(shared_ledger.refused("22023", "list_decisions", **arguments).message_primary)
+
+
+DEEP = '{"a":' * 5000 + "1" + "}" * 5000
+
+
+@pytest.mark.parametrize(
+    ("column", "stored"),
+    [
+        ("created_at", "infinity"),
+        ("created_at", "-infinity"),
+        ("created_at", "4713-01-01 BC"),
+        ("created_at", "294276-12-31"),
+        ("created_at", None),
+        ("updated_at", "infinity"),
+        ("metadata", None),
+        ("metadata", "null"),
+        ("metadata", "[1]"),
+        ("metadata", "5"),
+        ("metadata", DEEP),
+        ("metadata", '{"step_index": ' + DEEP + "}"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_row_of_the_host_that_clients_cannot_read_does_not_cost_the_page(
+    ledger: Ledger, column: str, stored: str | None
+) -> None:
+    owner = ledger.database.owner
+    for nullable in ("created_at", "metadata"):
+        owner.execute(f"alter table agent_memories alter column {nullable} drop not null")
+    owner.execute(
+        f"insert into agent_memories (workspace_id, memory_type, summary, content, task_id, {column}) "
+        "values ('acme', 'decision', 's', 'theirs', 't', %s)",
+        (stored,),
+    )
+    ledger.id("ours", task_id="t", step_index=1_000_000)
+    page = ledger("list_decisions")
+    assert contents(page) == ["ours", "theirs"]
+    assert [Decision.model_validate(json.loads(json.dumps(answer))).content for answer in page["decisions"]]
+
+
+def test_a_nested_array_of_lifecycles_is_refused(ledger: Ledger) -> None:
+    ledger.refused("22023", "list_decisions", lifecycle=[["active"], ["stale"]])

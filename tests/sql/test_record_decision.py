@@ -438,3 +438,23 @@ def test_the_public_keys_may_not_record(ledger: Ledger, role: str) -> None:
     connection = ledger.database.connect(role)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         call(connection, "record_decision", workspace_id="acme", content="x")
+
+
+def test_metadata_that_readers_of_json_give_up_on_is_refused(ledger: Ledger) -> None:
+    def write(depth: int) -> None:
+        metadata = '{"a":' * depth + "1" + "}" * depth
+        ledger.connection.execute("select record_decision('acme', 'x', p_metadata => %s)", (metadata,))
+
+    write(99)
+    for depth in (100, 5000):
+        with pytest.raises(psycopg.Error, match="metadata is nested 100 levels deep or more") as refused:
+            write(depth)
+        assert refused.value.sqlstate == "22023"
+
+
+@pytest.mark.parametrize("name", ["alternatives", "metadata", "depends_on"])
+def test_a_hundred_thousand_elements_are_refused_at_once(ledger: Ledger, name: str) -> None:
+    many = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(100_000)]
+    given = {"ids": many} if name == "metadata" else many
+    ledger.connection.execute("set statement_timeout = '5s'")
+    ledger.refused("22023", "record_decision", content="x", **{name: given})

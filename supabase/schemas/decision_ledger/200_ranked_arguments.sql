@@ -9,11 +9,14 @@ begin
     raise sqlstate '22023' using
       message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
       hint = 'Leave it out for its default.';
+  elsif p_value > 1e300 then -- the sum of the four overflows
+    raise sqlstate '22023' using
+      message = format('%s is at most 1e300; it is %s', p_name, p_value), hint = 'Only the proportions of the weights matter.';
   end if;
 end
 $$;
 
-comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN or infinite.';
+comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN, infinite or above 1e300.';
 
 create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
 returns float8 language sql immutable parallel safe

@@ -14,12 +14,19 @@ return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', '
 comment on function ranked_ledger.one_line(text) is
   'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
 
+create or replace function ranked_ledger.scope_label(p_project_id text, p_task_id text)
+returns text language sql immutable parallel safe
+return translate(ranked_ledger.one_line(concat_ws('/', p_project_id, p_task_id)), '|[]', '/()');
+
+comment on function ranked_ledger.scope_label(text, text) is
+  'Project and task within a line''s brackets: names are free text too, and may neither break the line nor go on for the provenance behind them.';
+
 create or replace function ranked_ledger.decision_line(
   p_text text, p_rationale text, p_step int, p_project_id text, p_task_id text, p_importance float8,
   p_lifecycle text, p_rests_on_retired boolean, p_created_by text, p_review_status text)
 returns text language sql immutable parallel safe
 return '- [step ' || p_step
-       || coalesce(' | ' || nullif(concat_ws('/', p_project_id, p_task_id), ''), '')
+       || coalesce(' | ' || nullif(ranked_ledger.scope_label(p_project_id, p_task_id), ''), '')
        || ' | importance ' || round(p_importance::numeric, 2)
        || ' | ' || p_lifecycle || case when p_rests_on_retired then ', rests on a retired decision' else '' end || ' | by ' || p_created_by || ', ' || p_review_status || '] '
        || ranked_ledger.one_line(p_text) || coalesce(' (because: ' || nullif(ranked_ledger.one_line(p_rationale), '') || ')', '');

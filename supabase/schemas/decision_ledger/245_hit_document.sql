@@ -58,3 +58,25 @@ end
 $$;
 
 comment on function ranked_ledger.check_recall(text, text, int) is 'Refuses (22023) arguments of a recall that cannot be meant.';
+
+-- A trace keeps them. A host may have longer projects and tasks than we record, so those have the room of a query.
+create or replace function ranked_ledger.check_recall_names(p_scopes jsonb, p_labels jsonb)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_long record;
+begin
+  select n.key, n.most into v_long
+  from (select s.key, s.value, 262144 as most from jsonb_each_text(p_scopes) as s
+        union all select l.key, l.value, 1000 from jsonb_each_text(p_labels) as l) as n
+  where octet_length(n.value) > n.most order by n.key limit 1;
+  if found then
+    raise sqlstate '22023' using
+      message = format('%s is longer than %s bytes', v_long.key, v_long.most), hint = 'Leave it out, or shorten it.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_recall_names(jsonb, jsonb) is
+  'Refuses (22023) names of a recall that are longer than a trace should keep.';

@@ -117,6 +117,9 @@ declare
   v_traced     boolean := false;
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  perform ranked_ledger.check_recall_names(
+    jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
+    jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
   select t.workspace_id into v_trace_of from public.agent_memory_recall_traces t where t.request_id = v_request_id;
   if found and v_trace_of is distinct from p_workspace_id then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
@@ -136,7 +139,7 @@ begin
 
   select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
   from public.match_decision_ledger(
-    p_workspace_id, p_query, p_query_embedding::vector, p_project_id, p_task_id, p_current_step, p_match_count,
+    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step, p_match_count,
     p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded) with ordinality as r;
   v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);

@@ -1,3 +1,26 @@
+-- What a host may store and a client cannot read: one such row must not cost it the page that the row is on.
+
+create or replace function ranked_ledger.is_too_deep(p_document jsonb)
+returns boolean language sql immutable parallel safe
+return p_document @? '$.**{100}'::jsonpath;
+
+comment on function ranked_ledger.is_too_deep(jsonb) is
+  'Whether a document is nested 100 levels deep. PostgreSQL takes 6,000, of which JSON readers of several languages give up.';
+
+create or replace function ranked_ledger.readable_object(p_document jsonb)
+returns jsonb language sql immutable parallel safe
+return case when jsonb_typeof(p_document) = 'object' and not ranked_ledger.is_too_deep(p_document) then p_document else '{}' end;
+
+comment on function ranked_ledger.readable_object(jsonb) is 'The document where it is an object that clients can read, else {}.';
+
+create or replace function ranked_ledger.readable_time(p_moment timestamptz)
+returns timestamptz language sql immutable parallel safe
+return case when p_moment < '0001-01-02 00:00:00+00' then '0001-01-02 00:00:00+00'
+            when p_moment > '9999-12-30 00:00:00+00' then '9999-12-30 00:00:00+00' else p_moment end;
+
+comment on function ranked_ledger.readable_time(timestamptz) is
+  'The moment, within the years 1 to 9999 in every time zone: infinity and years BC are no timestamps of RFC 3339.';
+
 -- A decision as every verb answers it (docs/sql-api.md, "A decision").
 create or replace function ranked_ledger.decisions_json(p_workspace_id text, p_memory_ids uuid[])
 returns jsonb language plpgsql stable
@@ -13,9 +36,10 @@ begin
              'importance', l.importance::float8, 'pinned', l.pinned, 'lifecycle_status', m.lifecycle_status,
              'review_status', m.review_status, 'visibility', m.visibility, 'created_by', m.created_by,
              'recall_count', l.recall_count, 'used_count', l.used_count, 'last_recalled_at', l.last_recalled_at,
-             'embedding_model', l.embedding_model, 'metadata', coalesce(m.metadata, '{}'),
-             'ledger_metadata', l.metadata, 'created_at', m.created_at,
-             'updated_at', greatest(m.updated_at, l.updated_at)) order by w.position)
+             'embedding_model', l.embedding_model, 'metadata', ranked_ledger.readable_object(m.metadata),
+             'ledger_metadata', ranked_ledger.readable_object(l.metadata),
+             'created_at', ranked_ledger.readable_time(coalesce(m.created_at, l.created_at)),
+             'updated_at', ranked_ledger.readable_time(greatest(m.updated_at, l.updated_at))) order by w.position)
     from unnest(p_memory_ids) with ordinality as w (memory_id, position)
     join public.agent_memories m
       on m.id = w.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'

@@ -24,8 +24,9 @@ begin
     select from ranked_ledger.pending_steps p left join public.agent_decision_ledger l on l.memory_id = p.memory_id
     where (p_workspace_id is null or l.workspace_id = p_workspace_id) limit 10000) as x;
   select count(*), count(*) filter (where x.is_stray) into v_checked, v_strays from (
-    select (l.workspace_id, l.project_id, l.task_id, l.flow_id)
-             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id)
+    -- what is set aside follows when it is restored
+    select (l.set_aside_at is null and (l.workspace_id, l.project_id, l.task_id, l.flow_id)
+             is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id))
            or (l.set_aside_at is null) <> (m.memory_type = 'decision') as is_stray
     from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
     where (p_workspace_id is null or m.workspace_id = p_workspace_id) limit p_most) as x;

@@ -86,6 +86,7 @@ begin
       then 'embedding_model is the model of an embedding, and no embedding is given.'
     when jsonb_typeof(p_decision -> 'pinned') <> 'boolean' then 'pinned is not true or false.'
     when jsonb_typeof(p_decision -> 'metadata') <> 'object' then 'metadata is not an object.'
+    when ranked_ledger.is_too_deep(p_decision -> 'metadata') then 'metadata is nested 100 levels deep or more.'
     when octet_length((p_decision -> 'metadata')::text) > 262144 then 'metadata is longer than 262144 bytes.'
     when p_decision ->> 'visibility' not in ('personal', 'channel', 'project', 'workspace', 'organization')
       then 'visibility is not one of personal, channel, project, workspace, organization.'

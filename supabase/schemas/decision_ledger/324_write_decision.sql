@@ -5,30 +5,42 @@ create or replace function ranked_ledger.without_nulls(p_object jsonb)
 returns jsonb language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select coalesce(jsonb_object_agg(f.key, f.value) filter (where jsonb_typeof(f.value) <> 'null'), '{}')
-  from jsonb_each(p_object) as f
+  -- jsonb_object_agg took 15 seconds to copy an array of 100,000 texts, which the checks behind it refuse at once
+  select p_object - array(select f.key from jsonb_each(p_object) as f where jsonb_typeof(f.value) = 'null')
 $$;
 
 comment on function ranked_ledger.without_nulls(jsonb) is
   'An object without its own null fields (nulls further inside stay): an argument that is null was left out.';
+
+create or replace function ranked_ledger.vector_of(p_embedding text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_embedding is null then
+    return null;
+  end if;
+  return p_embedding::vector;
+exception when data_exception or program_limit_exceeded then
+  raise sqlstate '22023' using
+    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
+    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
+end
+$$;
+
+comment on function ranked_ledger.vector_of(text) is
+  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
 
 create or replace function ranked_ledger.embedding_of(p_embedding text)
 returns vector language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_embedding vector;
+  v_embedding vector := ranked_ledger.vector_of(p_embedding);
 begin
-  if p_embedding is null then
+  if v_embedding is null then
     return null;
   end if;
-  begin
-    v_embedding := p_embedding::vector;
-  exception when data_exception or program_limit_exceeded then
-    raise sqlstate '22023' using
-      message = format('embedding is not a vector: %s.', sqlerrm),
-      hint = 'Send finite numbers in brackets, like [0.1,0.2].';
-  end;
   perform ranked_ledger.check_dimension(vector_dims(v_embedding));
   if vector_norm(v_embedding) = 0 then
     raise sqlstate '22023' using

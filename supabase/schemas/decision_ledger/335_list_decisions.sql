@@ -9,7 +9,7 @@ declare
   v_problem text := case
     when p_limit is null or p_limit not between 1 and 500 then 'p_limit is not a number from 1 to 500.'
     when cardinality(p_lifecycle) = 0 then 'p_lifecycle is empty: leave it out for every lifecycle.'
-    when array_position(p_lifecycle, null) is not null
+    when array_ndims(p_lifecycle) > 1 or array_position(p_lifecycle, null) is not null
          or not p_lifecycle <@ array['active', 'stale', 'superseded', 'disputed', 'rejected']
       then 'p_lifecycle names a status that is not one of active, stale, superseded, disputed, rejected.'
     when p_after is not null and not case
