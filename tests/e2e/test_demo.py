@@ -49,7 +49,7 @@ def temporary() -> Iterator[Path]:
 def start(folder: Path, temporary: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ranked_ledger.cli", "demo", "--from", str(folder), *more]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SUPABASE_")}
-    environment["TMPDIR"] = str(temporary)
+    environment |= {"TMPDIR": str(temporary), "COLUMNS": "100"}  # as wide as the demo wants to be
     return subprocess.Popen(
         command,
         cwd=REPOSITORY,
