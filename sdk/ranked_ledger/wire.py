@@ -122,14 +122,18 @@ def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
         body = None
     told = body if isinstance(body, dict) else {}
     code = _text(told.get("code"))
-    kind = classify(code, response.status_code)
+    # PostgREST's 400 with an empty SQLSTATE: the database's process ended in the middle of the statement
+    broke_off = told.get("code") == "" and "message" in told
+    kind = ServiceUnavailableError if broke_off else classify(code, response.status_code)
     message = next(
         (
             text
             for name in ("message", "msg", "error_description", "error")
             if (text := _text(told.get(name)))
         ),
-        f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
+        "the database broke off the call without an answer"
+        if broke_off
+        else f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
     )
     hint = _text(told.get("hint"))
     if not (code and code.startswith("RL")):

@@ -110,6 +110,8 @@ def test_the_version_is_asked_once_and_shared_with_copies(server: respx.MockRout
         httpx.Response(500, json=answers.error("40P01")),
         httpx.Response(500, json=answers.error("57P01")),
         httpx.Response(500, json=answers.error("53300")),
+        # what PostgREST answers where the database's process is killed in the middle of the statement
+        httpx.Response(400, json={"code": "", "details": None, "hint": None, "message": ""}),
         httpx.Response(429, json={"message": "slow down"}),
         httpx.Response(200, html="<html>sign in</html>"),
         httpx.ConnectError("refused"),
