@@ -144,7 +144,7 @@ def grounds(value: DecisionRef | Iterable[DecisionRef]) -> list[str]:
 
 
 def alternatives(value: object) -> list[str]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InvalidArgumentError(f"alternatives must be a list of texts, not {_kind(value)}")
     texts = [text(f"alternatives[{place}]", one) for place, one in enumerate(value)]
     if len(texts) > MAX_ALTERNATIVES:

@@ -2290,6 +2290,7 @@ as $$
 declare
   v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
   v_trace_of   text;
+  v_is_repeat  boolean;
   v_arguments  jsonb;
   v_hits       jsonb;
   v_packed     jsonb;
@@ -2299,8 +2300,10 @@ begin
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
-  select t.workspace_id into v_trace_of from public.agent_memory_recall_traces t where t.request_id = v_request_id;
-  if found and v_trace_of is distinct from p_workspace_id then
+  -- a repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another
+  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, '')) into v_trace_of, v_is_repeat
+  from public.agent_memory_recall_traces t where t.request_id = v_request_id;
+  if found and v_is_repeat is not true then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
   end if;
 

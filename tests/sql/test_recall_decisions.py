@@ -106,6 +106,14 @@ def test_a_request_id_of_another_workspace_is_a_conflict_that_reveals_nothing(le
     assert "acme" not in str(error.value)
 
 
+def test_a_request_id_with_another_question_is_a_conflict(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    request = recall(ledger_db, p_query="immutable")["request_id"]
+    with pytest.raises(psycopg.Error) as error:
+        recall(ledger_db, p_query="mutable", p_request_id=request)
+    assert error.value.sqlstate == "RL409"
+
+
 def test_without_a_trace_nothing_is_written(ledger_db: Database) -> None:
     write(ledger_db, "Invoices are immutable")
     assert recall(ledger_db, p_query="immutable", p_trace=False)["traced"] is False

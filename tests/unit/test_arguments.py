@@ -99,6 +99,7 @@ def test_content_is_measured_in_bytes() -> None:
     ("named", "message"),
     [
         ({"alternatives": "one text"}, "alternatives must be a list"),
+        ({"alternatives": {"a": 1}}, "alternatives must be a list"),
         ({"alternatives": ["a"] * 21}, "20 are allowed"),
         ({"alternatives": [" "]}, r"alternatives\[0\] is blank"),
         ({"importance": "0.5"}, "importance must be a number"),
