@@ -28,6 +28,25 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def test_folders_for_another_account_can_be_passed_through_whatever_the_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours, ours / "programs"):
+        folder.mkdir(mode=0o700)
+    monkeypatch.setattr(programs, "ROOT_HOME", ours)
+    old_mask = os.umask(0o077)
+    try:
+        programs.make_passable(theirs / "home" / "stacks")
+        programs.make_passable(ours / "programs")
+    finally:
+        os.umask(old_mask)
+
+    assert [mode(folder) for folder in (theirs / "home", theirs / "home" / "stacks")] == [0o711, 0o711]
+    assert [mode(folder) for folder in (ours, ours / "programs")] == [0o711, 0o711]
+    assert mode(theirs) == 0o700, "what was there keeps its mode"
+
+
 def test_keys_are_minted_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     old_mask = os.umask(0)

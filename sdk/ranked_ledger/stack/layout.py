@@ -24,7 +24,7 @@ from ranked_ledger.stack.errors import (
     disk_full,
 )
 from ranked_ledger.stack.postgres import SOCKET_PATH_MAX
-from ranked_ledger.stack.programs import ROOT_HOME
+from ranked_ledger.stack.programs import ROOT_HOME, make_passable
 
 HOME_VARIABLE = "RANKED_LEDGER_HOME"
 
@@ -112,6 +112,8 @@ class Layout:
     def create(self) -> None:
         """Make the folders; the account that PostgreSQL runs as may pass through, nobody may look inside."""
         through = 0o711 if server_account() is not None else 0o700
+        if server_account() is not None:
+            make_passable(self.folder.parent)
         self.folder.mkdir(parents=True, exist_ok=True, mode=through)
         for folder in (self.folder, self.sockets):
             folder.mkdir(exist_ok=True, mode=through)

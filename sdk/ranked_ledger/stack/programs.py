@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -90,8 +91,8 @@ def runnable_bin_dir(bin_dir: Path, account: Account | None) -> Path:
     installation, package = bin_dir.parent, bin_dir.parents[1]
     stamp = f"{(bin_dir / 'postgres').stat().st_mtime_ns:x}"
     copy = ROOT_HOME / "programs" / f"{package.name}-{stamp}"
+    make_passable(copy.parent)
     if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=copy.parent))
         try:
             shutil.copytree(installation, fresh / package.name / installation.name, symlinks=True)
@@ -106,6 +107,19 @@ def runnable_bin_dir(bin_dir: Path, account: Account | None) -> Path:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return copy / package.name / installation.name / bin_dir.name
+
+
+def make_passable(folder: Path) -> None:
+    """Make a folder that the server's account can pass through, whatever root's umask is.
+
+    Folders that were there before keep their mode, but for our own below `ROOT_HOME`.
+    """
+    for level in reversed([folder, *folder.parents]):
+        is_new = not level.exists()
+        if is_new:
+            level.mkdir(exist_ok=True)
+        if is_new or level == ROOT_HOME or ROOT_HOME in level.parents:
+            level.chmod(stat.S_IMODE(level.stat().st_mode) | 0o011)
 
 
 def _open_to_readers(folder: Path) -> None:
