@@ -111,8 +111,9 @@ class Layout:
 
     def create(self) -> None:
         """Make the folders; the account that PostgreSQL runs as may pass through, nobody may look inside."""
-        through = 0o711 if server_account() is not None else 0o700
+        through = 0o700
         if server_account() is not None:
+            through = 0o711
             make_passable(self.folder.parent)
         self.folder.mkdir(parents=True, exist_ok=True, mode=through)
         for folder in (self.folder, self.sockets):

@@ -10,7 +10,5 @@ create table if not exists ranked_ledger.idempotency_keys (
 
 alter table ranked_ledger.idempotency_keys enable row level security;
 
-create index if not exists idempotency_keys_created_at_idx on ranked_ledger.idempotency_keys (created_at);
-
 comment on table ranked_ledger.idempotency_keys is
   'Which request a key stood for (a digest, none of its words) and the decisions that it wrote. By workspace and operation: the host''s own idempotency_key is unique over all workspaces, so our writes leave it null.';
