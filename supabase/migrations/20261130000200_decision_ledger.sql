@@ -338,6 +338,25 @@ $$;
 comment on function ranked_ledger.text_config(text) is
   'The text search configuration of a workspace, english where none was chosen.';
 
+-- decision_ledger/012_similarity_ranges.sql -------------------------------------------------------------------------
+
+-- Models spread their cosines differently: one over 0.1 to 0.6, another over 0.75 to 0.86, and as it stands a cosine of the
+-- second tells nothing. The range says what counts as 0 and as 1. No row: the cosine as it is.
+create table if not exists ranked_ledger.similarity_ranges (
+  workspace_id    text not null,
+  embedding_model text not null,
+  floor           float8 not null,
+  ceiling         float8 not null,
+  primary key (workspace_id, embedding_model),
+  -- NaN sorts above every number, so the second bound refuses it
+  constraint similarity_ranges_are_cosines check (floor >= -1 and ceiling <= 1 and floor < ceiling)
+);
+
+alter table ranked_ledger.similarity_ranges enable row level security;
+
+comment on table ranked_ledger.similarity_ranges is
+  'Which cosines of an embedding model count as 0 (floor and below) and as 1 (ceiling and above), by workspace.';
+
 -- decision_ledger/020_stream_id.sql ---------------------------------------------------------------------------------
 
 -- The identity of a stream. A key of fixed width, so that a task id of any length (a B-tree entry ends at 2,704 bytes)
@@ -2173,7 +2192,7 @@ $$;
 comment on function ranked_ledger.check_recall_names(jsonb, jsonb) is
   'Refuses (22023) names of a recall that are longer than a trace should keep.';
 
--- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
+-- decision_ledger/248_pack_hits.sql ---------------------------------------------------------------------------------
 
 -- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
 -- are named in the answer. Null budget: nothing is packed.
@@ -2205,6 +2224,8 @@ end
 $$;
 
 comment on function ranked_ledger.pack_hits(jsonb, int) is 'Hits that fit a budget of tokens, ranked anew; what was shortened and dropped.';
+
+-- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
 
 -- Writes what a recall returned. Answers whether it could: a recall never fails because its trace does.
 create or replace function ranked_ledger.write_trace(
