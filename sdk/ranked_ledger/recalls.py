@@ -121,7 +121,7 @@ class Recall(Sequence[Hit]):
         """The hits as one fenced block for a prompt, labelled as data; empty where there are none.
 
         - `max_tokens`: an upper bound for the whole block, in tokens of four characters. A recall with
-          `max_tokens` keeps to it already.
+          `max_tokens` keeps to it already, and holds pinned decisions to half of it, which this does not.
         """
         if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int)):
             raise InvalidArgumentError(f"max_tokens must be a whole number, not {type(max_tokens).__name__}")

@@ -182,6 +182,24 @@ def test_a_budget_shortens_then_drops_and_names_both(ledger_db: Database) -> Non
     assert "word word" not in shortened["line"]
 
 
+def test_pins_stand_first_and_take_half_of_a_budget_at_most(ledger_db: Database) -> None:
+    answering = write(ledger_db, "Invoices are immutable", confidence=0.1)
+    pins = [write(ledger_db, f"Rule {n}: " + "word " * 60, summary=f"rule {n}") for n in range(6)]
+    ledger_db.owner.execute(
+        "update agent_decision_ledger set pinned = true where memory_id = any (%s::uuid[])", (pins,)
+    )
+    assert [hit["pinned"] for hit in recall(ledger_db, p_query="immutable")["hits"]] == [True] * 6 + [False]
+    budget = 37 + 160
+    answer = recall(ledger_db, p_query="immutable", p_max_tokens=budget)
+    shown, hit = answer["hits"][:-1], answer["hits"][-1]
+    assert (hit["memory_id"], hit["shortened"]) == (answering, False)
+    assert [one["pinned"] for one in shown] == [True] * len(shown)
+    assert sum(one["tokens"] for one in shown) <= 80
+    assert answer["shortened"], "a pin that does not fit shows its summary"
+    assert answer["dropped"], "and is named where that does not fit either"
+    assert {one["memory_id"] for one in shown} | set(answer["dropped"]) == set(pins)
+
+
 def test_the_fence_costs_what_the_sdk_says(ledger_db: Database) -> None:
     assert ledger_db.value("select ranked_ledger.fence_tokens()", role="service_role") == prompts.FENCE_TOKENS
 
