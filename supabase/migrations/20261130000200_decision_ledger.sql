@@ -278,6 +278,37 @@ The dependency normaliser is frozen (3) and not the maximum of the result: a sco
 The half-life of 30 steps fits a working session: what was decided 80 steps ago keeps 7 percent of its recency.
 The score lies in [-0.30, sum of the weights].$$;
 
+-- ranking/025_relevance.sql -----------------------------------------------------------------------------------------
+
+-- Where relevance comes from, when a caller asks with text, with an embedding, or with both.
+
+create or replace function ranked_ledger.calibrate(p_cosine float8, p_floor float8, p_ceiling float8)
+returns float8 language sql immutable parallel safe
+return case when p_cosine is null then null::float8
+            when p_cosine <= p_floor then 0::float8
+            when p_cosine >= p_ceiling then 1::float8
+            else (p_cosine - p_floor) / (p_ceiling - p_floor) end;
+
+comment on function ranked_ledger.calibrate(float8, float8, float8) is
+  'Cosine relevance: clamp((cosine - floor) / (ceiling - floor)). One model spreads its cosines over 0.1 to 0.6, another over 0.75 to 0.86: uncalibrated, the second decides nothing. Null: no cosine.';
+
+create or replace function ranked_ledger.relevance(p_cosine float8, p_text float8, p_fusion text, p_fusion_weight float8)
+returns float8 language sql immutable parallel safe
+return case when p_cosine is null then coalesce(p_text, 0::float8)
+            when p_text is null or p_fusion = 'none' then p_cosine
+            when p_fusion = 'max' then greatest(p_cosine, p_text)
+            else p_fusion_weight * p_cosine + (1 - p_fusion_weight) * p_text end;
+
+comment on function ranked_ledger.relevance(float8, float8, text, float8) is
+  'Of the calibrated cosine and the saturated text rank: none takes the cosine where there is one, max the greater, blend both by the weight of the cosine. Never from the rank among others: a score does not depend on the other rows.';
+
+create or replace function ranked_ledger.awaits_confirmation(p_requires_confirmation boolean, p_review_status text)
+returns boolean language sql immutable parallel safe
+return p_requires_confirmation is true and p_review_status is not distinct from 'pending';
+
+comment on function ranked_ledger.awaits_confirmation(boolean, text) is
+  'The host''s own filter: pending while confirmation is required.';
+
 -- ranking/030_text.sql ----------------------------------------------------------------------------------------------
 
 -- Text: tokens and the disjunctive query.
@@ -306,7 +337,8 @@ begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
     where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'tokens', 'any_word_query')
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens',
+                        'any_word_query')
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
@@ -376,6 +408,16 @@ returns int language sql immutable parallel safe
 return 1000000000;
 
 comment on function ranked_ledger.max_step() is 'The greatest step of a stream: 1,000,000,000.';
+
+-- decision_ledger/022_workspace_key.sql -----------------------------------------------------------------------------
+
+-- A workspace in eight bytes, for the derived copies. Two that share a key (2^32 of them before that is to be expected)
+-- share a place to look, never an answer: what is answered is read again from the tables, by the workspace's whole name.
+create or replace function ranked_ledger.workspace_key(p_workspace_id text)
+returns bigint language sql immutable parallel safe
+return ('x' || left(md5(p_workspace_id), 16))::bit(64)::bigint;
+
+comment on function ranked_ledger.workspace_key(text) is 'The first 64 bits of the md5 of a workspace''s name.';
 
 -- decision_ledger/030_agent_decision_ledger.sql ---------------------------------------------------------------------
 
@@ -1793,6 +1835,154 @@ return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_m
 
 comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
 
+-- decision_ledger/202_question.sql ----------------------------------------------------------------------------------
+
+-- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
+do $do$
+begin
+  if to_regtype('ranked_ledger.question') is null then
+    create type ranked_ledger.question as (
+      workspace_id    text,
+      workspace_key   bigint,
+      embedding       vector,  -- null: none, or one without a direction
+      has_text        boolean,
+      any_word        tsquery, -- null: the text has no lexeme
+      project_id      text,
+      task_id         text,
+      current_step    int,
+      match_count     int,
+      w_similarity    float8,
+      w_importance    float8,
+      w_recency       float8,
+      w_dependency    float8,
+      half_life       float8,
+      saturation      float8,
+      with_stale      boolean,
+      with_retired    boolean,
+      with_personal   boolean,
+      only_confirmed  boolean,
+      min_relevance   float8,  -- 0: none
+      floor           float8,
+      ceiling         float8,
+      fusion          text,
+      fusion_weight   float8,
+      exact           boolean);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
+
+create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value not between 0 and 1 then -- NaN is above 1
+    raise sqlstate '22023' using
+      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
+
+-- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
+create or replace function ranked_ledger.similarity_range(
+  p_workspace_id text, p_embedding_model text, inout p_floor float8, inout p_ceiling float8)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_floor is null and p_ceiling is null and p_embedding_model is not null then
+    select r.floor, r.ceiling into p_floor, p_ceiling from ranked_ledger.similarity_ranges r
+    where r.workspace_id = p_workspace_id and r.embedding_model = p_embedding_model;
+  end if;
+  p_floor := coalesce(p_floor, 0);
+  p_ceiling := coalesce(p_ceiling, 1);
+  if p_floor not between -1 and 1 or p_ceiling not between -1 and 1 or p_floor >= p_ceiling then
+    raise sqlstate '22023' using
+      message = format('p_similarity_floor (%s) has to be below p_similarity_ceiling (%s), both within [-1, 1]', p_floor, p_ceiling),
+      hint = 'They are the cosines that count as 0 and as 1: for a model whose cosines lie between 0.75 and 0.90, these two.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.similarity_range(text, text, float8, float8) is
+  'The cosines that are relevance 0 and 1: as given, else as kept for (workspace, model), else 0 and 1. 22023 unless floor < ceiling within [-1, 1].';
+
+create or replace function ranked_ledger.check_question(p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if octet_length(p_query) > 262144 then
+    raise sqlstate '22023' using message = 'p_query is longer than 262,144 bytes', hint = 'Ask with fewer words.';
+  elsif p_fusion not in ('none', 'max', 'blend') then
+    raise sqlstate '22023' using
+      message = format('p_fusion is none, max or blend; it is %s', left(p_fusion, 100)),
+      hint = 'none: the cosine where there is one; max: the better of cosine and text; blend: both, by p_fusion_weight.';
+  end if;
+  perform ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0)),
+          ranked_ledger.check_unit('p_fusion_weight', p_fusion_weight);
+end
+$$;
+
+comment on function ranked_ledger.check_question(text, text, float8, float8) is
+  'Refuses (22023) a text above 262,144 bytes, an unknown fusion, a relevance or weight outside [0, 1].';
+
+create or replace function ranked_ledger.ask(
+  p_workspace_id text, p_query text, p_query_embedding vector, p_project_id text, p_task_id text, p_current_step int,
+  p_match_count int, p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8,
+  p_half_life_steps float8, p_dependency_saturation float8, p_include_superseded boolean, p_only_confirmed boolean,
+  p_include_personal boolean, p_include_stale boolean, p_min_relevance float8, p_similarity_floor float8,
+  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean)
+returns ranked_ledger.question language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_question ranked_ledger.question;
+  v_range    record;
+begin
+  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
+          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency),
+          ranked_ledger.check_question(p_query, p_fusion, p_min_relevance, p_fusion_weight);
+  v_range := ranked_ledger.similarity_range(p_workspace_id, p_embedding_model, p_similarity_floor, p_similarity_ceiling);
+  if p_query_embedding is not null then
+    perform ranked_ledger.check_dimension(vector_dims(p_query_embedding));
+  end if;
+  v_question.workspace_id := p_workspace_id;
+  v_question.workspace_key := ranked_ledger.workspace_key(p_workspace_id);
+  v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
+  v_question.has_text := p_query is not null;
+  v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+  v_question.project_id := p_project_id;
+  v_question.task_id := p_task_id;
+  v_question.current_step := p_current_step;
+  v_question.match_count := ranked_ledger.match_count(p_match_count);
+  v_question.w_similarity := p_w_similarity;
+  v_question.w_importance := p_w_importance;
+  v_question.w_recency := p_w_recency;
+  v_question.w_dependency := p_w_dependency;
+  v_question.half_life := ranked_ledger.positive_or(p_half_life_steps, 30);
+  v_question.saturation := ranked_ledger.positive_or(p_dependency_saturation, 3);
+  v_question.with_stale := coalesce(p_include_stale, false);
+  v_question.with_retired := coalesce(p_include_superseded, false);
+  v_question.with_personal := coalesce(p_include_personal, true);
+  v_question.only_confirmed := coalesce(p_only_confirmed, false);
+  v_question.min_relevance := greatest(p_min_relevance, 0);
+  v_question.floor := v_range.p_floor;
+  v_question.ceiling := v_range.p_ceiling;
+  v_question.fusion := coalesce(p_fusion, 'none');
+  v_question.fusion_weight := coalesce(p_fusion_weight, 0.5);
+  v_question.exact := coalesce(p_exact, true);
+  return v_question;
+end
+$$;
+
+comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
+  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with their defaults.';
+
 -- decision_ledger/205_supersession.sql ------------------------------------------------------------------------------
 
 -- The chain of supersession, over the host's relations (new, old, 'supersedes'). `union` ends at loops in what others
@@ -1850,6 +2040,105 @@ $$;
 comment on function ranked_ledger.supersession_chain(uuid) is
   'Every decision that is tied to this one by supersession, before and after, itself included.';
 
+-- decision_ledger/206_weigh.sql -------------------------------------------------------------------------------------
+
+-- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
+-- decisions are worth it.
+do $do$
+begin
+  if to_regtype('ranked_ledger.ranked_decision') is null then
+    create type ranked_ledger.ranked_decision as (
+      memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
+      lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
+      ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
+      live_dependents int);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
+
+-- The newest step and the dependents are looked up row by row: cheap for a shortlist, and right for any number.
+create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
+returns setof ranked_ledger.ranked_decision language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  q           ranked_ledger.question := p_question;
+  v_dimension int := vector_dims(p_question.embedding);
+begin
+  -- `offset 0` keeps each component a column: merged into the score, which names it several times, ts_rank_cd was computed
+  -- ten times a row and the formula's functions were called instead of inlined
+  return query
+  with component as (
+    select l.memory_id, l.rationale, l.step_index, l.importance::float8 as importance, l.pinned, l.project_id, l.task_id,
+           m.summary, m.content, m.lifecycle_status,
+           -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
+           case when vector_dims(t.embedding) = v_dimension
+                then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
+           case when q.has_text
+                then ranked_ledger.saturate(coalesce(ts_rank_cd(l.search_lexemes, q.any_word), 0)) end as text_relevance,
+           greatest(0, greatest(coalesce(q.current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
+           d.live_dependents
+    from unnest(p_memory_ids) as c (memory_id)
+    join public.agent_decision_ledger l on l.memory_id = c.memory_id
+    -- the workspace twice: a row that could not follow its moved memory is shown in neither
+    join public.agent_memories m on m.id = l.memory_id and m.workspace_id = q.workspace_id
+    left join public.thoughts t on t.id = m.thought_id and q.embedding is not null
+    left join lateral (
+      select x.step_index as newest_step from public.agent_decision_ledger x
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      order by x.step_index desc limit 1) as n on true
+    cross join lateral (
+      select count(*)::int as live_dependents
+      from public.agent_decision_edges e
+      join public.agent_decision_ledger x
+        on x.memory_id = e.from_memory_id and x.workspace_id = q.workspace_id and x.set_aside_at is null
+      join public.agent_memories y on y.id = x.memory_id and y.lifecycle_status = 'active'
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on') as d
+    where l.workspace_id = q.workspace_id and l.set_aside_at is null
+      and (q.project_id is null or l.project_id = q.project_id)
+      and (q.task_id is null or l.task_id = q.task_id)
+      and (m.lifecycle_status = 'active' or q.with_retired
+           or q.with_stale and m.lifecycle_status not in ('superseded', 'rejected'))
+      and (q.with_personal or m.visibility is distinct from 'personal')
+      and not (q.only_confirmed and ranked_ledger.awaits_confirmation(m.requires_user_confirmation, m.review_status))
+    offset 0),
+  relevant as (
+    select c.*, ranked_ledger.relevance(ranked_ledger.calibrate(c.similarity, q.floor, q.ceiling), c.text_relevance,
+                                        q.fusion, q.fusion_weight) as relevance,
+           case when c.similarity is null then case when q.has_text then 'fts' else 'none' end
+                when q.has_text and q.fusion <> 'none' then q.fusion else 'cosine' end as relevance_source,
+           ranked_ledger.recency(c.step_distance, q.half_life) as recency,
+           ranked_ledger.dependency(c.live_dependents, q.saturation) as dependency_boost
+    from component c offset 0)
+  select r.memory_id, r.summary, r.content, r.rationale, r.step_index, r.importance, r.pinned, r.lifecycle_status,
+         r.relevance, r.relevance_source, r.recency, r.dependency_boost,
+         ranked_ledger.score(r.relevance, r.importance, r.recency, r.dependency_boost, q.w_similarity, q.w_importance,
+                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active'),
+         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents
+  from relevant r
+  where r.relevance >= q.min_relevance;
+end
+$$;
+
+comment on function ranked_ledger.weigh(ranked_ledger.question, uuid[]) is
+  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now.';
+
+create or replace function ranked_ledger.all_decisions(p_workspace_id text)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(l.memory_id), '{}') from public.agent_decision_ledger l
+  where l.workspace_id = p_workspace_id and l.set_aside_at is null
+$$;
+
+comment on function ranked_ledger.all_decisions(text) is 'Every decision of a workspace: the shortlist of a recall that trusts no copy.';
+
 -- decision_ledger/210_match_decision_ledger.sql ---------------------------------------------------------------------
 
 -- Ranked recall. Old signatures go first: an overload that stays makes PostgREST answer 300, and `create or replace` cannot
@@ -1865,9 +2154,10 @@ begin
     if v_function.proargnames is distinct from array[
       'p_workspace_id', 'p_query', 'p_query_embedding', 'p_project_id', 'p_task_id', 'p_current_step', 'p_match_count',
       'p_w_similarity', 'p_w_importance', 'p_w_recency', 'p_w_dependency', 'p_half_life_steps', 'p_dependency_saturation',
-      'p_include_superseded', 'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
+      'p_include_superseded', 'p_only_confirmed', 'p_include_personal', 'p_include_stale', 'p_min_relevance',
+      'p_similarity_floor', 'p_similarity_ceiling', 'p_fusion', 'p_fusion_weight', 'p_embedding_model', 'p_exact', 'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
       'lifecycle_status', 'relevance', 'relevance_source', 'recency', 'dependency_boost', 'ranking_score',
-      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents']
+      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents', 'exact']
     then
       execute format('drop function %s', v_function.name);
     end if;
@@ -1875,113 +2165,58 @@ begin
 end
 $do$;
 
--- Decisions that live decisions depend on, and how many do.
-create or replace function ranked_ledger.live_dependents(p_workspace_id text)
-returns table (memory_id uuid, dependents int) language sql stable
+-- The one place that ranks: match_decision_ledger and recall_decisions both ask it.
+create or replace function ranked_ledger.rank(p_question ranked_ledger.question, out decisions ranked_ledger.ranked_decision[], out exact boolean)
+language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
-  select e.to_memory_id, count(*)::int
-  from public.agent_decision_ledger l
-  join public.agent_memories m on m.id = l.memory_id and m.lifecycle_status = 'active'
-  join public.agent_decision_edges e on e.from_memory_id = l.memory_id and e.relation = 'depends_on'
-  where l.workspace_id = p_workspace_id and l.set_aside_at is null
-  group by e.to_memory_id
+begin
+  exact := true;
+  decisions := array(
+    select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
+    order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id
+    limit p_question.match_count);
+end
 $$;
 
-comment on function ranked_ledger.live_dependents(text) is 'How many active decisions of the workspace depend on each decision.';
-
--- The newest step of each stream, rows that are not settled yet included.
-create or replace function ranked_ledger.newest_steps(p_workspace_id text)
-returns table (stream_id uuid, newest_step int) language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select n.stream_id, max(n.newest_step)
-  from (select s.stream_id, s.newest_step from ranked_ledger.streams s where s.workspace_id = p_workspace_id
-        union all
-        select l.stream_id, l.step_index from ranked_ledger.pending_steps p
-        join public.agent_decision_ledger l on l.memory_id = p.memory_id
-        where l.workspace_id = p_workspace_id and l.step_index <= ranked_ledger.max_step()) as n
-  group by n.stream_id
-$$;
-
-comment on function ranked_ledger.newest_steps(text) is
-  'The newest step of each stream of the workspace: of every row, whatever its lifecycle or project.';
+comment on function ranked_ledger.rank(ranked_ledger.question) is
+  'The best decisions for a question, in order, and whether that is proven.';
 
 create or replace function public.match_decision_ledger(
   p_workspace_id text, p_query text default null, p_query_embedding vector default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
   p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
   p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
-  p_include_superseded boolean default false)
+  p_include_superseded boolean default false, p_only_confirmed boolean default false,
+  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
+  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true)
 returns table (
   memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
   lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
   ranking_score float8,
-  project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint, live_dependents int)
+  project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint, live_dependents int,
+  exact boolean)
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_half_life  float8 := ranked_ledger.positive_or(p_half_life_steps, 30);
-  v_saturation float8 := ranked_ledger.positive_or(p_dependency_saturation, 3);
-  v_has_text   boolean := p_query is not null;
-  v_has_vector boolean := coalesce(vector_norm(p_query_embedding) > 0, false);
-  v_dimension  int := ranked_ledger.embedding_dimension();
-  v_any_word   tsquery;
+  v_ranked record;
 begin
-  -- guard
-  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
-          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency);
-  if octet_length(p_query) > 262144 then
-    raise sqlstate '22023' using message = 'p_query is longer than 262,144 bytes', hint = 'Ask with fewer words.';
-  end if;
-  if p_query_embedding is not null then
-    perform ranked_ledger.check_dimension(vector_dims(p_query_embedding));
-  end if;
-  v_any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
-
-  -- `offset 0` keeps each component a column: merged into the score, which names it several times, ts_rank_cd was computed
-  -- ten times a row and the formula's functions were called instead of inlined
+  v_ranked := ranked_ledger.rank(ranked_ledger.ask(
+    p_workspace_id, p_query, p_query_embedding, p_project_id, p_task_id, p_current_step, p_match_count, p_w_similarity,
+    p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation, p_include_superseded,
+    p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor, p_similarity_ceiling,
+    p_fusion, p_fusion_weight, p_embedding_model, p_exact));
   return query
-  with component as (
-    select l.memory_id, l.rationale, l.step_index, l.importance, l.pinned, l.project_id, l.task_id,
-           m.summary, m.content, m.lifecycle_status,
-           -- a zero vector's cosine is NaN: no vector
-           case when v_has_vector and (v_dimension is not null or vector_dims(t.embedding) = vector_dims(p_query_embedding))
-                then nullif(1 - (t.embedding <=> p_query_embedding), 'NaN') end as similarity,
-           case when v_has_text
-                then ranked_ledger.saturate(coalesce(ts_rank_cd(l.search_lexemes, v_any_word), 0)) end as text_relevance,
-           greatest(0, greatest(coalesce(p_current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
-           coalesce(d.dependents, 0) as live_dependents
-    from public.agent_decision_ledger l
-    -- the workspace twice: a row that could not follow its moved memory is shown in neither
-    join public.agent_memories m on m.id = l.memory_id and m.workspace_id = p_workspace_id
-    left join public.thoughts t on t.id = m.thought_id and v_has_vector
-    left join ranked_ledger.newest_steps(p_workspace_id) n on n.stream_id = l.stream_id
-    left join ranked_ledger.live_dependents(p_workspace_id) d on d.memory_id = l.memory_id
-    where l.workspace_id = p_workspace_id and l.set_aside_at is null
-      and (p_project_id is null or l.project_id = p_project_id)
-      and (p_task_id is null or l.task_id = p_task_id)
-      and (coalesce(p_include_superseded, false) or m.lifecycle_status = 'active')
-    offset 0),
-  weighed as (
-    select c.*, ranked_ledger.clamp(coalesce(c.similarity, c.text_relevance)) as relevance,
-           case when c.similarity is not null then 'cosine' when v_has_text then 'fts' else 'none' end as relevance_source,
-           ranked_ledger.recency(c.step_distance, v_half_life) as recency,
-           ranked_ledger.dependency(c.live_dependents, v_saturation) as dependency_boost
-    from component c offset 0)
-  select w.memory_id, w.summary, w.content, w.rationale, w.step_index, w.importance::float8, w.pinned, w.lifecycle_status,
-         w.relevance, w.relevance_source, w.recency, w.dependency_boost,
-         ranked_ledger.score(w.relevance, w.importance::float8, w.recency, w.dependency_boost, p_w_similarity, p_w_importance,
-                             p_w_recency, p_w_dependency, w.lifecycle_status = 'active') as ranking_score,
-         w.project_id, w.task_id, w.similarity, w.text_relevance, w.step_distance, w.live_dependents
-  from weighed w
-  order by w.pinned desc, ranking_score desc, w.step_index desc, w.memory_id
-  limit ranked_ledger.match_count(p_match_count);
+  select d.memory_id, d.summary, d.content, d.rationale, d.step_index, d.importance, d.pinned, d.lifecycle_status,
+         d.relevance, d.relevance_source, d.recency, d.dependency_boost, d.ranking_score,
+         d.project_id, d.task_id, d.similarity, d.text_relevance, d.step_distance, d.live_dependents, v_ranked.exact
+  from unnest(v_ranked.decisions) d;
 end
 $$;
 
-comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean) is
+comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
 $$Ranked recall of a workspace's decisions: the published columns first, ours after.
 
 score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
@@ -2307,14 +2542,49 @@ $$;
 
 comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
 
+-- An overload that stays makes PostgREST answer 300.
+do $do$
+declare
+  v_function record;
+begin
+  for v_function in
+    select p.oid::regprocedure as name from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 30
+  loop
+    execute format('drop function %s', v_function.name);
+  end loop;
+end
+$do$;
+
+create or replace function ranked_ledger.arguments_in_force(p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
+returns jsonb language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select jsonb_build_object(
+    'p_project_id', q.project_id, 'p_task_id', q.task_id, 'p_current_step', q.current_step, 'p_match_count', q.match_count,
+    'p_w_similarity', q.w_similarity, 'p_w_importance', q.w_importance, 'p_w_recency', q.w_recency,
+    'p_w_dependency', q.w_dependency, 'p_half_life_steps', q.half_life, 'p_dependency_saturation', q.saturation,
+    'p_include_superseded', q.with_retired, 'p_only_confirmed', q.only_confirmed, 'p_include_personal', q.with_personal,
+    'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
+    'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
+    'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
+  from (select (p_question).*) as q
+$$;
+
+comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int, text) is
+  'What a recall was asked, as its answer and its trace tell it: after defaults, without the words and the vector.';
+
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
   p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
   p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
-  p_include_superseded boolean default false, p_max_tokens int default null, p_request_id uuid default null,
-  p_trace boolean default true, p_policy text default 'ranked_ledger', p_embedding_model text default null,
-  p_flow_id text default null, p_runtime_name text default null)
+  p_include_superseded boolean default false, p_only_confirmed boolean default false,
+  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
+  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
+  p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
+  p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -2322,8 +2592,9 @@ declare
   v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
   v_trace_of   text;
   v_is_repeat  boolean;
+  v_question   ranked_ledger.question;
   v_arguments  jsonb;
-  v_hits       jsonb;
+  v_ranked     record;
   v_packed     jsonb;
   v_traced     boolean := false;
 begin
@@ -2340,22 +2611,17 @@ begin
 
   perform ranked_ledger.catch_up(p_workspace_id);
 
-  select jsonb_build_object(
-    'p_project_id', p_project_id, 'p_task_id', p_task_id, 'p_current_step', p_current_step,
-    'p_match_count', ranked_ledger.match_count(p_match_count), 'p_w_similarity', p_w_similarity,
-    'p_w_importance', p_w_importance, 'p_w_recency', p_w_recency, 'p_w_dependency', p_w_dependency,
-    'p_half_life_steps', ranked_ledger.positive_or(p_half_life_steps, 30),
-    'p_dependency_saturation', ranked_ledger.positive_or(p_dependency_saturation, 3),
-    'p_include_superseded', coalesce(p_include_superseded, false), 'p_max_tokens', p_max_tokens,
-    'p_embedding_model', p_embedding_model, 'has_text', p_query is not null, 'has_embedding', p_query_embedding is not null)
-  into v_arguments;
-
-  select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
-  from public.match_decision_ledger(
-    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step, p_match_count,
-    p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
-    p_include_superseded) with ordinality as r;
-  v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);
+  v_question := ranked_ledger.ask(
+    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
+    p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
+    p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
+  v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
+                 || jsonb_build_object('has_embedding', p_query_embedding is not null);
+  v_ranked := ranked_ledger.rank(v_question);
+  v_packed := ranked_ledger.pack_hits((
+    select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(d), d.memory_id) order by d.ordinality), '[]')
+    from unnest(v_ranked.decisions) with ordinality as d), p_max_tokens);
 
   if v_trace_of is not null then
     v_traced := true;
@@ -2365,16 +2631,16 @@ begin
   end if;
 
   return v_packed || jsonb_build_object(
-    'request_id', v_request_id, 'exact', true, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
+    'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
     'replayed', v_trace_of is not null,
-    'hint', case when jsonb_array_length(v_hits) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+    'hint', case when cardinality(v_ranked.decisions) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
 end
 $$;
 
 comment on function public.recall_decisions(
-  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, int, uuid, boolean, text,
-  text, text, text) is
-  'Ranked recall as SDK, CLI and edge call it: match_decision_ledger once, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
+  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text) is
+  'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
 
 -- decision_ledger/300_refusals.sql ----------------------------------------------------------------------------------
 
@@ -3416,6 +3682,116 @@ $$;
 comment on function public.get_decision(text, uuid) is
   'A decision in full: its fields, successor, supersession chain, edges both ways, lost ground and history.';
 
+-- decision_ledger/332_decision_impact.sql ---------------------------------------------------------------------------
+
+-- What rests on a decision: over depends_on, against its direction. It is walked through what is not live too: what rests on a
+-- superseded decision rests on its ground all the same. One that is set aside is no decision now, and ends the walk.
+
+-- Every one of them, each visited once, so that the numbers cost one walk however the edges run.
+create or replace function ranked_ledger.resting_on(p_workspace_id text, p_memory_id uuid)
+returns table (memory_id uuid) language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive above as (
+    select p_memory_id as memory_id
+    union -- ends at a cycle that others wrote
+    select l.memory_id
+    from above a
+    join public.agent_decision_edges e on e.to_memory_id = a.memory_id and e.relation = 'depends_on'
+    join public.agent_decision_ledger l on l.memory_id = e.from_memory_id and l.set_aside_at is null
+    join public.agent_memories m
+      on m.id = l.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
+  )
+  select a.memory_id from above a where a.memory_id <> p_memory_id
+$$;
+
+comment on function ranked_ledger.resting_on(text, uuid) is
+  'Every decision of the workspace that rests on this one, directly or further on.';
+
+-- Level by level, until there are enough: a chain of thousands is not walked to its end for its first hundred.
+create or replace function ranked_ledger.nearest_resting_on(p_workspace_id text, p_memory_id uuid, p_max_depth int, p_enough int)
+returns table (memory_id uuid, via uuid, depth int) language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_seen  uuid[] := array[p_memory_id];
+  v_level uuid[] := array[p_memory_id];
+  v_via   uuid[];
+  v_depth int := 0;
+begin
+  while p_max_depth is null or v_depth < p_max_depth loop
+    v_depth := v_depth + 1;
+    select array_agg(n.from_memory_id), array_agg(n.to_memory_id) into v_level, v_via
+    from (select distinct on (e.from_memory_id) e.from_memory_id, e.to_memory_id
+          from public.agent_decision_edges e
+          join public.agent_decision_ledger l on l.memory_id = e.from_memory_id and l.set_aside_at is null
+          join public.agent_memories m
+            on m.id = l.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
+          where e.to_memory_id = any (v_level) and e.relation = 'depends_on' and e.from_memory_id <> all (v_seen)
+          order by e.from_memory_id, e.to_memory_id) as n;
+    exit when v_level is null;
+    return query select u.memory_id, u.via, v_depth from unnest(v_level, v_via) as u (memory_id, via);
+    v_seen := v_seen || v_level;
+    exit when cardinality(v_seen) > p_enough; -- the decision itself is the one more
+  end loop;
+end
+$$;
+
+comment on function ranked_ledger.nearest_resting_on(text, uuid, int, int) is
+  'What rests on a decision, nearest first, in whole levels until there are p_enough; each once, with what it rests on along a shortest path.';
+
+create or replace function public.decision_impact(
+  p_workspace_id text, p_memory_id uuid, p_max_depth int default null, p_limit int default 500)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_limit   int := coalesce(p_limit, 500);
+  v_counts  jsonb;
+  v_nearest jsonb;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  if p_max_depth < 1 or v_limit not between 1 and 1000 then
+    raise sqlstate '22023' using
+      message = case when p_max_depth < 1 then 'p_max_depth is not a number of at least 1.'
+                     else 'p_limit is not a number from 1 to 1000.' end,
+      hint = 'Leave it out for every depth, or for 500 decisions.';
+  end if;
+  perform ranked_ledger.refuse_absent(p_workspace_id, array[p_memory_id]);
+
+  -- count: all of it, whatever the depth and the limit
+  select jsonb_build_object('direct', count(e.id), 'total', count(*),
+                            'live', count(*) filter (where m.lifecycle_status = 'active'))
+  into v_counts
+  from ranked_ledger.resting_on(p_workspace_id, p_memory_id) r
+  join public.agent_memories m on m.id = r.memory_id
+  left join public.agent_decision_edges e
+    on e.from_memory_id = r.memory_id and e.to_memory_id = p_memory_id and e.relation = 'depends_on';
+
+  -- show
+  select coalesce(jsonb_agg(jsonb_build_object(
+           'memory_id', m.id, 'summary', m.summary, 'step_index', n.step_index, 'project_id', n.project_id,
+           'task_id', n.task_id, 'lifecycle_status', m.lifecycle_status, 'importance', n.importance::float8,
+           'depth', n.depth, 'via', n.via, 'rests_on_retired', ranked_ledger.rests_on_retired(m.id))
+           order by n.depth, n.importance desc, n.step_index, m.id), '[]')
+  into v_nearest
+  from (select r.depth, r.via, l.memory_id, l.step_index, l.project_id, l.task_id, l.importance
+        from ranked_ledger.nearest_resting_on(p_workspace_id, p_memory_id, p_max_depth, v_limit) r
+        join public.agent_decision_ledger l on l.memory_id = r.memory_id
+        order by r.depth, l.importance desc, l.step_index, l.memory_id limit v_limit) as n
+  join public.agent_memories m on m.id = n.memory_id;
+
+  return (select jsonb_build_object('memory_id', m.id, 'summary', m.summary, 'lifecycle_status', m.lifecycle_status)
+          from public.agent_memories m where m.id = p_memory_id)
+    || v_counts
+    || jsonb_build_object('decisions', v_nearest, 'more', jsonb_array_length(v_nearest) < (v_counts ->> 'total')::bigint);
+end
+$$;
+
+comment on function public.decision_impact(text, uuid, int, int) is
+  'What rests on a decision over depends_on, directly and further on, live or not: the nearest first, and how many there are in all.';
+
 -- decision_ledger/335_list_decisions.sql ----------------------------------------------------------------------------
 
 -- A page of decisions, ordered by step, then memory id. The cursor names the last row of the page, so that decisions that
@@ -4191,10 +4567,11 @@ comment on function public.prune_traces(text, timestamptz, int) is
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'enroll_missing_decisions', 'forget_decision', 'get_decision', 'ledger_schema_version', 'ledger_status',
-  'link_decisions', 'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces',
-  'recall_decisions', 'recall_policy_stats', 'record_decision', 'record_decisions', 'set_decision_importance',
-  'set_decision_lifecycle', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
+  'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'ledger_schema_version',
+  'ledger_status', 'link_decisions', 'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision',
+  'prune_traces', 'recall_decisions', 'recall_policy_stats', 'record_decision', 'record_decisions',
+  'set_decision_importance', 'set_decision_lifecycle', 'supersede_decision', 'touch_decision_recall',
+  'unlink_decisions'];
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
 

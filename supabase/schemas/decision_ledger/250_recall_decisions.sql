@@ -66,14 +66,49 @@ $$;
 
 comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
 
+-- An overload that stays makes PostgREST answer 300.
+do $do$
+declare
+  v_function record;
+begin
+  for v_function in
+    select p.oid::regprocedure as name from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 30
+  loop
+    execute format('drop function %s', v_function.name);
+  end loop;
+end
+$do$;
+
+create or replace function ranked_ledger.arguments_in_force(p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
+returns jsonb language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select jsonb_build_object(
+    'p_project_id', q.project_id, 'p_task_id', q.task_id, 'p_current_step', q.current_step, 'p_match_count', q.match_count,
+    'p_w_similarity', q.w_similarity, 'p_w_importance', q.w_importance, 'p_w_recency', q.w_recency,
+    'p_w_dependency', q.w_dependency, 'p_half_life_steps', q.half_life, 'p_dependency_saturation', q.saturation,
+    'p_include_superseded', q.with_retired, 'p_only_confirmed', q.only_confirmed, 'p_include_personal', q.with_personal,
+    'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
+    'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
+    'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
+  from (select (p_question).*) as q
+$$;
+
+comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int, text) is
+  'What a recall was asked, as its answer and its trace tell it: after defaults, without the words and the vector.';
+
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
   p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
   p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
-  p_include_superseded boolean default false, p_max_tokens int default null, p_request_id uuid default null,
-  p_trace boolean default true, p_policy text default 'ranked_ledger', p_embedding_model text default null,
-  p_flow_id text default null, p_runtime_name text default null)
+  p_include_superseded boolean default false, p_only_confirmed boolean default false,
+  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
+  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
+  p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
+  p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -81,8 +116,9 @@ declare
   v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
   v_trace_of   text;
   v_is_repeat  boolean;
+  v_question   ranked_ledger.question;
   v_arguments  jsonb;
-  v_hits       jsonb;
+  v_ranked     record;
   v_packed     jsonb;
   v_traced     boolean := false;
 begin
@@ -99,22 +135,17 @@ begin
 
   perform ranked_ledger.catch_up(p_workspace_id);
 
-  select jsonb_build_object(
-    'p_project_id', p_project_id, 'p_task_id', p_task_id, 'p_current_step', p_current_step,
-    'p_match_count', ranked_ledger.match_count(p_match_count), 'p_w_similarity', p_w_similarity,
-    'p_w_importance', p_w_importance, 'p_w_recency', p_w_recency, 'p_w_dependency', p_w_dependency,
-    'p_half_life_steps', ranked_ledger.positive_or(p_half_life_steps, 30),
-    'p_dependency_saturation', ranked_ledger.positive_or(p_dependency_saturation, 3),
-    'p_include_superseded', coalesce(p_include_superseded, false), 'p_max_tokens', p_max_tokens,
-    'p_embedding_model', p_embedding_model, 'has_text', p_query is not null, 'has_embedding', p_query_embedding is not null)
-  into v_arguments;
-
-  select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(r), r.memory_id) order by r.ordinality), '[]') into v_hits
-  from public.match_decision_ledger(
-    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step, p_match_count,
-    p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
-    p_include_superseded) with ordinality as r;
-  v_packed := ranked_ledger.pack_hits(v_hits, p_max_tokens);
+  v_question := ranked_ledger.ask(
+    p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
+    p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
+    p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
+  v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
+                 || jsonb_build_object('has_embedding', p_query_embedding is not null);
+  v_ranked := ranked_ledger.rank(v_question);
+  v_packed := ranked_ledger.pack_hits((
+    select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(d), d.memory_id) order by d.ordinality), '[]')
+    from unnest(v_ranked.decisions) with ordinality as d), p_max_tokens);
 
   if v_trace_of is not null then
     v_traced := true;
@@ -124,13 +155,13 @@ begin
   end if;
 
   return v_packed || jsonb_build_object(
-    'request_id', v_request_id, 'exact', true, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
+    'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
     'replayed', v_trace_of is not null,
-    'hint', case when jsonb_array_length(v_hits) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+    'hint', case when cardinality(v_ranked.decisions) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
 end
 $$;
 
 comment on function public.recall_decisions(
-  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, int, uuid, boolean, text,
-  text, text, text) is
-  'Ranked recall as SDK, CLI and edge call it: match_decision_ledger once, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
+  text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text) is
+  'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';

@@ -24,7 +24,8 @@ begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
     where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'tokens', 'any_word_query')
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens',
+                        'any_word_query')
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);

@@ -1,0 +1,145 @@
+-- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
+do $do$
+begin
+  if to_regtype('ranked_ledger.question') is null then
+    create type ranked_ledger.question as (
+      workspace_id    text,
+      workspace_key   bigint,
+      embedding       vector,  -- null: none, or one without a direction
+      has_text        boolean,
+      any_word        tsquery, -- null: the text has no lexeme
+      project_id      text,
+      task_id         text,
+      current_step    int,
+      match_count     int,
+      w_similarity    float8,
+      w_importance    float8,
+      w_recency       float8,
+      w_dependency    float8,
+      half_life       float8,
+      saturation      float8,
+      with_stale      boolean,
+      with_retired    boolean,
+      with_personal   boolean,
+      only_confirmed  boolean,
+      min_relevance   float8,  -- 0: none
+      floor           float8,
+      ceiling         float8,
+      fusion          text,
+      fusion_weight   float8,
+      exact           boolean);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
+
+create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value not between 0 and 1 then -- NaN is above 1
+    raise sqlstate '22023' using
+      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
+
+-- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
+create or replace function ranked_ledger.similarity_range(
+  p_workspace_id text, p_embedding_model text, inout p_floor float8, inout p_ceiling float8)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_floor is null and p_ceiling is null and p_embedding_model is not null then
+    select r.floor, r.ceiling into p_floor, p_ceiling from ranked_ledger.similarity_ranges r
+    where r.workspace_id = p_workspace_id and r.embedding_model = p_embedding_model;
+  end if;
+  p_floor := coalesce(p_floor, 0);
+  p_ceiling := coalesce(p_ceiling, 1);
+  if p_floor not between -1 and 1 or p_ceiling not between -1 and 1 or p_floor >= p_ceiling then
+    raise sqlstate '22023' using
+      message = format('p_similarity_floor (%s) has to be below p_similarity_ceiling (%s), both within [-1, 1]', p_floor, p_ceiling),
+      hint = 'They are the cosines that count as 0 and as 1: for a model whose cosines lie between 0.75 and 0.90, these two.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.similarity_range(text, text, float8, float8) is
+  'The cosines that are relevance 0 and 1: as given, else as kept for (workspace, model), else 0 and 1. 22023 unless floor < ceiling within [-1, 1].';
+
+create or replace function ranked_ledger.check_question(p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if octet_length(p_query) > 262144 then
+    raise sqlstate '22023' using message = 'p_query is longer than 262,144 bytes', hint = 'Ask with fewer words.';
+  elsif p_fusion not in ('none', 'max', 'blend') then
+    raise sqlstate '22023' using
+      message = format('p_fusion is none, max or blend; it is %s', left(p_fusion, 100)),
+      hint = 'none: the cosine where there is one; max: the better of cosine and text; blend: both, by p_fusion_weight.';
+  end if;
+  perform ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0)),
+          ranked_ledger.check_unit('p_fusion_weight', p_fusion_weight);
+end
+$$;
+
+comment on function ranked_ledger.check_question(text, text, float8, float8) is
+  'Refuses (22023) a text above 262,144 bytes, an unknown fusion, a relevance or weight outside [0, 1].';
+
+create or replace function ranked_ledger.ask(
+  p_workspace_id text, p_query text, p_query_embedding vector, p_project_id text, p_task_id text, p_current_step int,
+  p_match_count int, p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8,
+  p_half_life_steps float8, p_dependency_saturation float8, p_include_superseded boolean, p_only_confirmed boolean,
+  p_include_personal boolean, p_include_stale boolean, p_min_relevance float8, p_similarity_floor float8,
+  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean)
+returns ranked_ledger.question language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_question ranked_ledger.question;
+  v_range    record;
+begin
+  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
+          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency),
+          ranked_ledger.check_question(p_query, p_fusion, p_min_relevance, p_fusion_weight);
+  v_range := ranked_ledger.similarity_range(p_workspace_id, p_embedding_model, p_similarity_floor, p_similarity_ceiling);
+  if p_query_embedding is not null then
+    perform ranked_ledger.check_dimension(vector_dims(p_query_embedding));
+  end if;
+  v_question.workspace_id := p_workspace_id;
+  v_question.workspace_key := ranked_ledger.workspace_key(p_workspace_id);
+  v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
+  v_question.has_text := p_query is not null;
+  v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+  v_question.project_id := p_project_id;
+  v_question.task_id := p_task_id;
+  v_question.current_step := p_current_step;
+  v_question.match_count := ranked_ledger.match_count(p_match_count);
+  v_question.w_similarity := p_w_similarity;
+  v_question.w_importance := p_w_importance;
+  v_question.w_recency := p_w_recency;
+  v_question.w_dependency := p_w_dependency;
+  v_question.half_life := ranked_ledger.positive_or(p_half_life_steps, 30);
+  v_question.saturation := ranked_ledger.positive_or(p_dependency_saturation, 3);
+  v_question.with_stale := coalesce(p_include_stale, false);
+  v_question.with_retired := coalesce(p_include_superseded, false);
+  v_question.with_personal := coalesce(p_include_personal, true);
+  v_question.only_confirmed := coalesce(p_only_confirmed, false);
+  v_question.min_relevance := greatest(p_min_relevance, 0);
+  v_question.floor := v_range.p_floor;
+  v_question.ceiling := v_range.p_ceiling;
+  v_question.fusion := coalesce(p_fusion, 'none');
+  v_question.fusion_weight := coalesce(p_fusion_weight, 0.5);
+  v_question.exact := coalesce(p_exact, true);
+  return v_question;
+end
+$$;
+
+comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
+  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with their defaults.';

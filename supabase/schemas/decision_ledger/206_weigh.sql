@@ -1,0 +1,96 @@
+-- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
+-- decisions are worth it.
+do $do$
+begin
+  if to_regtype('ranked_ledger.ranked_decision') is null then
+    create type ranked_ledger.ranked_decision as (
+      memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
+      lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
+      ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
+      live_dependents int);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
+
+-- The newest step and the dependents are looked up row by row: cheap for a shortlist, and right for any number.
+create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
+returns setof ranked_ledger.ranked_decision language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  q           ranked_ledger.question := p_question;
+  v_dimension int := vector_dims(p_question.embedding);
+begin
+  -- `offset 0` keeps each component a column: merged into the score, which names it several times, ts_rank_cd was computed
+  -- ten times a row and the formula's functions were called instead of inlined
+  return query
+  with component as (
+    select l.memory_id, l.rationale, l.step_index, l.importance::float8 as importance, l.pinned, l.project_id, l.task_id,
+           m.summary, m.content, m.lifecycle_status,
+           -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
+           case when vector_dims(t.embedding) = v_dimension
+                then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
+           case when q.has_text
+                then ranked_ledger.saturate(coalesce(ts_rank_cd(l.search_lexemes, q.any_word), 0)) end as text_relevance,
+           greatest(0, greatest(coalesce(q.current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
+           d.live_dependents
+    from unnest(p_memory_ids) as c (memory_id)
+    join public.agent_decision_ledger l on l.memory_id = c.memory_id
+    -- the workspace twice: a row that could not follow its moved memory is shown in neither
+    join public.agent_memories m on m.id = l.memory_id and m.workspace_id = q.workspace_id
+    left join public.thoughts t on t.id = m.thought_id and q.embedding is not null
+    left join lateral (
+      select x.step_index as newest_step from public.agent_decision_ledger x
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      order by x.step_index desc limit 1) as n on true
+    cross join lateral (
+      select count(*)::int as live_dependents
+      from public.agent_decision_edges e
+      join public.agent_decision_ledger x
+        on x.memory_id = e.from_memory_id and x.workspace_id = q.workspace_id and x.set_aside_at is null
+      join public.agent_memories y on y.id = x.memory_id and y.lifecycle_status = 'active'
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on') as d
+    where l.workspace_id = q.workspace_id and l.set_aside_at is null
+      and (q.project_id is null or l.project_id = q.project_id)
+      and (q.task_id is null or l.task_id = q.task_id)
+      and (m.lifecycle_status = 'active' or q.with_retired
+           or q.with_stale and m.lifecycle_status not in ('superseded', 'rejected'))
+      and (q.with_personal or m.visibility is distinct from 'personal')
+      and not (q.only_confirmed and ranked_ledger.awaits_confirmation(m.requires_user_confirmation, m.review_status))
+    offset 0),
+  relevant as (
+    select c.*, ranked_ledger.relevance(ranked_ledger.calibrate(c.similarity, q.floor, q.ceiling), c.text_relevance,
+                                        q.fusion, q.fusion_weight) as relevance,
+           case when c.similarity is null then case when q.has_text then 'fts' else 'none' end
+                when q.has_text and q.fusion <> 'none' then q.fusion else 'cosine' end as relevance_source,
+           ranked_ledger.recency(c.step_distance, q.half_life) as recency,
+           ranked_ledger.dependency(c.live_dependents, q.saturation) as dependency_boost
+    from component c offset 0)
+  select r.memory_id, r.summary, r.content, r.rationale, r.step_index, r.importance, r.pinned, r.lifecycle_status,
+         r.relevance, r.relevance_source, r.recency, r.dependency_boost,
+         ranked_ledger.score(r.relevance, r.importance, r.recency, r.dependency_boost, q.w_similarity, q.w_importance,
+                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active'),
+         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents
+  from relevant r
+  where r.relevance >= q.min_relevance;
+end
+$$;
+
+comment on function ranked_ledger.weigh(ranked_ledger.question, uuid[]) is
+  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now.';
+
+create or replace function ranked_ledger.all_decisions(p_workspace_id text)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(l.memory_id), '{}') from public.agent_decision_ledger l
+  where l.workspace_id = p_workspace_id and l.set_aside_at is null
+$$;
+
+comment on function ranked_ledger.all_decisions(text) is 'Every decision of a workspace: the shortlist of a recall that trusts no copy.';
