@@ -12,7 +12,8 @@ from uuid import UUID
 
 import httpx
 
-from ranked_ledger import batches, calls, embeddings, recording, wire
+from ranked_ledger import asking, batches, calls, embeddings, recording, wire
+from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.calls import Call
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.errors import RankedLedgerError
@@ -26,6 +27,7 @@ from ranked_ledger.models import (
     Edge,
     Enrolled,
     Forgotten,
+    Fusion,
     Lifecycle,
     NewDecision,
     PolicyStats,
@@ -157,17 +159,28 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
         limit: int = 10,
         max_tokens: int | None = None,
         include_superseded: bool = False,
+        include_stale: bool = False,
+        only_confirmed: bool = False,
+        include_personal: bool = True,
+        min_relevance: float | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,
         embedding: Sequence[float] | None = None,
         embedding_model: str | None = None,
+        similarity_floor: float | None = None,
+        similarity_ceiling: float | None = None,
+        fusion: Fusion = DEFAULT_FUSION,
+        fusion_weight: float = DEFAULT_FUSION_WEIGHT,
+        exact: bool = True,
         trace: bool = True,
         request_id: UUID | str | None = None,
         policy: str | None = None,
+        flow: str | None = None,
+        runtime_name: str | None = None,
     ) -> Recall:
         """As `RankedLedger.recall`."""
-        call = calls.recall(
+        call = asking.recall(
             self.workspace,
             query,
             task=task,
@@ -176,14 +189,25 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
             limit=limit,
             max_tokens=max_tokens,
             include_superseded=include_superseded,
+            include_stale=include_stale,
+            only_confirmed=only_confirmed,
+            include_personal=include_personal,
+            min_relevance=min_relevance,
             weights=weights,
             half_life_steps=half_life_steps,
             dependency_saturation=dependency_saturation,
             embedding=embedding,
             embedding_model=embedding_model,
+            similarity_floor=similarity_floor,
+            similarity_ceiling=similarity_ceiling,
+            fusion=fusion,
+            fusion_weight=fusion_weight,
+            exact=exact,
             trace=trace,
             request_id=given_or_new(request_id) if trace else request_id,
             policy=policy,
+            flow=flow,
+            runtime_name=runtime_name,
         )
         wanted = "" if query is None or embedding is not None else query.strip()
         return await self._run(await self._completed(call, "query_embedding", wanted) if wanted else call)

@@ -8,7 +8,7 @@ A call sends only what was set, so that a new SDK works on an older schema. `doc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, get_args
 from uuid import UUID
@@ -16,7 +16,6 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 
 from ranked_ledger import arguments as check
-from ranked_ledger import wording
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import (
     Decision,
@@ -34,9 +33,8 @@ from ranked_ledger.models import (
     Status,
     Superseded,
     UsageMarked,
-    Weights,
 )
-from ranked_ledger.recalls import Hit, Recall
+from ranked_ledger.recalls import Recall
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -229,107 +227,6 @@ def pin(workspace: str, decision: DecisionRef, pinned: bool) -> Call[Decision]:
 def forget(workspace: str, decision: DecisionRef) -> Call[Forgotten]:
     body = _set(workspace_id=workspace, memory_id=check.decision("decision", decision))
     return Call("forget_decision", body, _model(Forgotten))
-
-
-def recall(
-    workspace: str,
-    query: str | None,
-    *,
-    task: str | None,
-    project: str | None,
-    current_step: int | None,
-    limit: int,
-    max_tokens: int | None,
-    include_superseded: bool,
-    weights: Weights | Mapping[str, float] | None,
-    half_life_steps: float | None,
-    dependency_saturation: float | None,
-    embedding: Sequence[float] | None,
-    embedding_model: str | None,
-    trace: bool,
-    request_id: UUID | str | None,
-    policy: str | None,
-) -> Call[Recall]:
-    if embedding is None and embedding_model is not None:
-        raise InvalidArgumentError("embedding_model is given without an embedding")
-    tracing = check.flag("trace", trace)
-    body = _set(
-        workspace_id=workspace,
-        query=check.optional_text("query", query, blank=True),
-        query_embedding=None if embedding is None else check.vector("embedding", embedding),
-        embedding_model=check.name("embedding_model", embedding_model),
-        project_id=check.name("project", project),
-        task_id=check.name("task", task),
-        current_step=None
-        if current_step is None
-        else check.whole("current_step", current_step, minimum=0, maximum=check.MAX_STEP),
-        match_count=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
-        max_tokens=None if max_tokens is None else check.whole("max_tokens", max_tokens, minimum=1),
-        include_superseded=check.flag("include_superseded", include_superseded) or None,
-        half_life_steps=_positive("half_life_steps", half_life_steps),
-        dependency_saturation=_positive("dependency_saturation", dependency_saturation),
-        trace=None if tracing else False,
-        request_id=None if request_id is None else check.uuid("request_id", request_id),
-        policy=check.optional_text("policy", policy),
-        **_weights(weights),
-    )
-    return Call("recall_decisions", body, _recall, repeatable=request_id is not None or not tracing)
-
-
-def _recall(answer: Any) -> Recall:
-    arguments = answer["arguments"]
-    return Recall(
-        hits=tuple(Hit.model_validate({**hit, "arguments": arguments}) for hit in answer["hits"]),
-        request_id=_uuid(answer["request_id"]),
-        shortened=tuple(UUID(one) for one in answer["shortened"]),
-        dropped=tuple(UUID(one) for one in answer["dropped"]),
-        exact=bool(answer["exact"]),
-        policy=answer["policy"],
-        arguments=arguments,
-        traced=bool(answer["traced"]),
-        replayed=bool(answer.get("replayed", False)),
-        hint=None if answer.get("hint") is None else wording.of_the_sdk(answer["hint"]),
-    )
-
-
-def _uuid(value: str | None) -> UUID | None:
-    return None if value is None else UUID(value)
-
-
-def _weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
-    """The weights that were set, under the names of the function's arguments."""
-    if weights is None:
-        return {}
-    if isinstance(weights, Mapping):
-        unknown = sorted(str(name) for name in set(weights) - {one.name for one in fields(Weights)})
-        if unknown:
-            raise InvalidArgumentError(
-                f"there is no weight {', '.join(unknown)}",
-                hint="the weights are relevance, importance, recency and dependency",
-            )
-        weights = Weights(**weights)
-    elif not isinstance(weights, Weights):
-        raise InvalidArgumentError(
-            f"weights must be Weights or a mapping, not {type(weights).__name__}",
-            hint='for example {"relevance": 0.6, "recency": 0.1}',
-        )
-    given = {
-        "w_similarity": ("weights.relevance", weights.relevance),
-        "w_importance": ("weights.importance", weights.importance),
-        "w_recency": ("weights.recency", weights.recency),
-        "w_dependency": ("weights.dependency", weights.dependency),
-    }
-    return {
-        key: check.finite(name, value, minimum=0) for key, (name, value) in given.items() if value is not None
-    }
-
-
-def _positive(name: str, value: float | None) -> float | None:
-    if value is None:
-        return None
-    if check.finite(name, value) <= 0:
-        raise InvalidArgumentError(f"{name} must be above 0; it is {value!r}")
-    return value
 
 
 def mark_usage(

@@ -16,6 +16,7 @@ SettableLifecycle = Literal["active", "stale", "disputed", "rejected"]
 Relation = Literal["depends_on", "informs", "blocks"]
 Visibility = Literal["personal", "channel", "project", "workspace", "organization"]
 CreatedBy = Literal["user", "agent", "system", "import"]
+Fusion = Literal["none", "max", "blend"]
 
 
 class Unset(Enum):

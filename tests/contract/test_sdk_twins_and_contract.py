@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ranked_ledger as rl
-from ranked_ledger import calls, errors, recording
+from ranked_ledger import asking, calls, errors, recording
 from tests.unit import sdk_answers as answers
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "sql-api.md").read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.set_importance("w", answers.MEMORY, 0.5),
     calls.pin("w", answers.MEMORY, True),
     calls.forget("w", answers.MEMORY),
-    calls.recall(
+    asking.recall(
         "w",
         "q",
         task="t",
@@ -115,14 +115,25 @@ EVERY_CALL: list[calls.Call[Any]] = [
         limit=5,
         max_tokens=500,
         include_superseded=True,
+        include_stale=True,
+        only_confirmed=True,
+        include_personal=False,
+        min_relevance=0.1,
         weights=rl.Weights(1, 1, 1, 1),
         half_life_steps=1,
         dependency_saturation=1,
         embedding=[1.0],
         embedding_model="m",
+        similarity_floor=0.1,
+        similarity_ceiling=0.9,
+        fusion="blend",
+        fusion_weight=0.7,
+        exact=False,
         trace=False,
         request_id=answers.REQUEST,
         policy="p",
+        flow="f",
+        runtime_name="n",
     ),
     calls.mark_usage("w", answers.REQUEST, used=answers.MEMORY, ignored=answers.OTHER, reason="r"),
     calls.policy_stats("w", datetime.now(UTC)),

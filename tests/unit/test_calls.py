@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ranked_ledger import InvalidArgumentError, NewDecision, Recall, Weights, calls, recording
+from ranked_ledger import InvalidArgumentError, NewDecision, Recall, Weights, asking, calls, recording
 from tests.unit import sdk_answers as answers
 
 DEFAULTS: dict[str, Any] = {
@@ -17,19 +17,30 @@ DEFAULTS: dict[str, Any] = {
     "limit": 10,
     "max_tokens": None,
     "include_superseded": False,
+    "include_stale": False,
+    "only_confirmed": False,
+    "include_personal": True,
+    "min_relevance": None,
     "weights": None,
     "half_life_steps": None,
     "dependency_saturation": None,
     "embedding": None,
     "embedding_model": None,
+    "similarity_floor": None,
+    "similarity_ceiling": None,
+    "fusion": "none",
+    "fusion_weight": 0.5,
+    "exact": True,
     "trace": True,
     "request_id": None,
     "policy": None,
+    "flow": None,
+    "runtime_name": None,
 }
 
 
 def recall(query: str | None = None, **named: Any) -> calls.Call[Recall]:
-    return calls.recall("acme", query, **{**DEFAULTS, **named})
+    return asking.recall("acme", query, **{**DEFAULTS, **named})
 
 
 def test_a_record_sends_only_what_was_set() -> None:

@@ -16,6 +16,7 @@ from ranked_ledger import errors
 
 CORE = [
     "arguments",
+    "asking",
     "async_client",
     "batches",
     "calls",

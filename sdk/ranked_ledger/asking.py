@@ -1,0 +1,156 @@
+"""What a recall asks of the database, and what its answer becomes. Pure, as `calls` is.
+
+Ranges of filters, calibration and fusion are checked by the database alone: its messages say what each is for.
+An argument at its default is not sent, so that an older schema, which does not have it, still answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from ranked_ledger import arguments as check
+from ranked_ledger import wording
+from ranked_ledger.calls import Call
+from ranked_ledger.errors import InvalidArgumentError
+from ranked_ledger.models import Fusion, Weights
+from ranked_ledger.recalls import Hit, Recall
+
+T = TypeVar("T")
+
+DEFAULT_FUSION: Final[Fusion] = "none"
+DEFAULT_FUSION_WEIGHT: Final = 0.5
+
+
+def recall(
+    workspace: str,
+    query: str | None,
+    *,
+    task: str | None,
+    project: str | None,
+    current_step: int | None,
+    limit: int,
+    max_tokens: int | None,
+    include_superseded: bool,
+    include_stale: bool,
+    only_confirmed: bool,
+    include_personal: bool,
+    min_relevance: float | None,
+    weights: Weights | Mapping[str, float] | None,
+    half_life_steps: float | None,
+    dependency_saturation: float | None,
+    embedding: Sequence[float] | None,
+    embedding_model: str | None,
+    similarity_floor: float | None,
+    similarity_ceiling: float | None,
+    fusion: Fusion,
+    fusion_weight: float,
+    exact: bool,
+    trace: bool,
+    request_id: UUID | str | None,
+    policy: str | None,
+    flow: str | None,
+    runtime_name: str | None,
+) -> Call[Recall]:
+    if embedding is None and embedding_model is not None:
+        raise InvalidArgumentError("embedding_model is given without an embedding")
+    tracing = check.flag("trace", trace)
+    call = Call("recall_decisions", {}, _recall, repeatable=request_id is not None or not tracing)
+    return call.adding(
+        workspace_id=workspace,
+        query=check.optional_text("query", query, blank=True),
+        query_embedding=None if embedding is None else check.vector("embedding", embedding),
+        embedding_model=check.name("embedding_model", embedding_model),
+        project_id=check.name("project", project),
+        task_id=check.name("task", task),
+        current_step=None
+        if current_step is None
+        else check.whole("current_step", current_step, minimum=0, maximum=check.MAX_STEP),
+        match_count=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
+        max_tokens=None if max_tokens is None else check.whole("max_tokens", max_tokens, minimum=1),
+        include_superseded=_unless(False, check.flag("include_superseded", include_superseded)),
+        include_stale=_unless(False, check.flag("include_stale", include_stale)),
+        only_confirmed=_unless(False, check.flag("only_confirmed", only_confirmed)),
+        include_personal=_unless(True, check.flag("include_personal", include_personal)),
+        min_relevance=_number("min_relevance", min_relevance),
+        half_life_steps=_positive("half_life_steps", half_life_steps),
+        dependency_saturation=_positive("dependency_saturation", dependency_saturation),
+        similarity_floor=_number("similarity_floor", similarity_floor),
+        similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
+        fusion=_unless(DEFAULT_FUSION, check.text("fusion", fusion)),
+        fusion_weight=_unless(DEFAULT_FUSION_WEIGHT, check.finite("fusion_weight", fusion_weight)),
+        exact=_unless(True, check.flag("exact", exact)),
+        trace=_unless(True, tracing),
+        request_id=None if request_id is None else check.uuid("request_id", request_id),
+        policy=check.optional_text("policy", policy),
+        flow_id=check.name("flow", flow),
+        runtime_name=check.name("runtime_name", runtime_name),
+        **_weights(weights),
+    )
+
+
+def _recall(answer: Any) -> Recall:
+    arguments = answer["arguments"]
+    return Recall(
+        hits=tuple(Hit.model_validate({**hit, "arguments": arguments}) for hit in answer["hits"]),
+        request_id=_uuid(answer["request_id"]),
+        shortened=tuple(UUID(one) for one in answer["shortened"]),
+        dropped=tuple(UUID(one) for one in answer["dropped"]),
+        exact=bool(answer["exact"]),
+        policy=answer["policy"],
+        arguments=arguments,
+        traced=bool(answer["traced"]),
+        replayed=bool(answer.get("replayed", False)),
+        hint=None if answer.get("hint") is None else wording.of_the_sdk(answer["hint"]),
+    )
+
+
+def _uuid(value: str | None) -> UUID | None:
+    return None if value is None else UUID(value)
+
+
+def _weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
+    """The weights that were set, under the names of the function's arguments."""
+    if weights is None:
+        return {}
+    if isinstance(weights, Mapping):
+        unknown = sorted(str(name) for name in set(weights) - {one.name for one in fields(Weights)})
+        if unknown:
+            raise InvalidArgumentError(
+                f"there is no weight {', '.join(unknown)}",
+                hint="the weights are relevance, importance, recency and dependency",
+            )
+        weights = Weights(**weights)
+    elif not isinstance(weights, Weights):
+        raise InvalidArgumentError(
+            f"weights must be Weights or a mapping, not {type(weights).__name__}",
+            hint='for example {"relevance": 0.6, "recency": 0.1}',
+        )
+    given = {
+        "w_similarity": ("weights.relevance", weights.relevance),
+        "w_importance": ("weights.importance", weights.importance),
+        "w_recency": ("weights.recency", weights.recency),
+        "w_dependency": ("weights.dependency", weights.dependency),
+    }
+    return {
+        key: check.finite(name, value, minimum=0) for key, (name, value) in given.items() if value is not None
+    }
+
+
+def _unless(default: T, value: T) -> T | None:
+    """What is sent: nothing where it is the default."""
+    return None if value == default else value
+
+
+def _number(name: str, value: float | None) -> float | None:
+    return None if value is None else check.finite(name, value)
+
+
+def _positive(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if check.finite(name, value) <= 0:
+        raise InvalidArgumentError(f"{name} must be above 0; it is {value!r}")
+    return value
