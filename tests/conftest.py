@@ -14,6 +14,12 @@ ServerOf = Callable[[int], Server]
 HostMaker = Callable[..., Database]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ranking-seeds", type=int, default=40, help="random ledgers that ranked recall is compared on"
+    )
+
+
 @pytest.fixture(scope="session")
 def server_of() -> Iterator[ServerOf]:
     """The session's server of a PostgreSQL major version, started at its first use. One a worker."""
