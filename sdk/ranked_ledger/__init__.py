@@ -6,67 +6,88 @@ Example:
     >>> ledger = RankedLedger.from_env(workspace="acme", project="billing")         # doctest: +SKIP
 """
 
-from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
 
-from ranked_ledger.async_client import AsyncRankedLedger
-from ranked_ledger.client import RankedLedger
-from ranked_ledger.embeddings import (
-    AsyncEmbedder,
-    AsyncOpenAICompatibleEmbedder,
-    Embedder,
-    OpenAICompatibleEmbedder,
-)
-from ranked_ledger.errors import (
-    APIError,
-    AuthenticationError,
-    ConfigurationError,
-    ConflictError,
-    DimensionError,
-    EmbeddingError,
-    GoneError,
-    InvalidArgumentError,
-    LoopError,
-    NetworkError,
-    NotFoundError,
-    NotInstalledError,
-    PermissionDeniedError,
-    RankedLedgerError,
-    RateLimitError,
-    RequestTimeoutError,
-    SchemaTooNewError,
-    SchemaTooOldError,
-    SchemaVersionError,
-    ServiceUnavailableError,
-    UnexpectedResponseError,
-)
-from ranked_ledger.explanation import Component, Explanation
-from ranked_ledger.models import (
-    UNSET,
-    ChainLink,
-    Check,
-    Decision,
-    DecisionDetail,
-    Edge,
-    EdgeEnd,
-    Enrolled,
-    EnrolmentFailure,
-    Forgotten,
-    LostGround,
-    NewDecision,
-    Page,
-    PolicyStats,
-    Pruned,
-    Status,
-    Superseded,
-    Transition,
-    UsageMarked,
-    Weights,
-    WorkspaceStatus,
-)
-from ranked_ledger.recalls import Hit, Recall
-from ranked_ledger.timeline import AsyncTimeline, Timeline
+if TYPE_CHECKING:
+    from ranked_ledger.async_client import AsyncRankedLedger
+    from ranked_ledger.client import RankedLedger
+    from ranked_ledger.embeddings import (
+        AsyncEmbedder,
+        AsyncOpenAICompatibleEmbedder,
+        Embedder,
+        OpenAICompatibleEmbedder,
+    )
+    from ranked_ledger.errors import (
+        APIError,
+        AuthenticationError,
+        ConfigurationError,
+        ConflictError,
+        DimensionError,
+        EmbeddingError,
+        GoneError,
+        InvalidArgumentError,
+        LoopError,
+        NetworkError,
+        NotFoundError,
+        NotInstalledError,
+        PermissionDeniedError,
+        RankedLedgerError,
+        RateLimitError,
+        RequestTimeoutError,
+        SchemaTooNewError,
+        SchemaTooOldError,
+        SchemaVersionError,
+        ServiceUnavailableError,
+        UnexpectedResponseError,
+    )
+    from ranked_ledger.explanation import Component, Explanation, Origin
+    from ranked_ledger.models import (
+        UNSET,
+        ChainLink,
+        Check,
+        Decision,
+        DecisionDetail,
+        Edge,
+        EdgeEnd,
+        Enrolled,
+        EnrolmentFailure,
+        Forgotten,
+        LostGround,
+        NewDecision,
+        Page,
+        PolicyStats,
+        Pruned,
+        Status,
+        Superseded,
+        Transition,
+        UsageMarked,
+        Weights,
+        WorkspaceStatus,
+    )
+    from ranked_ledger.recalls import Hit, Recall
+    from ranked_ledger.timeline import AsyncTimeline, Timeline
 
-__version__ = _version("ranked-ledger")
+    __version__: str
+else:
+    _HOMES = (
+        "client", "async_client", "embeddings", "errors", "explanation", "models", "recalls", "timeline",
+    )  # fmt: skip
+
+    def __getattr__(name):
+        # loaded at the first use of one: until then a program can be interrupted without a traceback of ours
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module, metadata  # noqa: PLC0415
+
+        found = {"__version__": metadata.version("ranked-ledger")}
+        for home in _HOMES:
+            found |= vars(import_module(f"{__name__}.{home}"))
+        globals().update({public: found[public] for public in __all__})
+        return found[name]
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "UNSET",
@@ -102,6 +123,7 @@ __all__ = [
     "NotFoundError",
     "NotInstalledError",
     "OpenAICompatibleEmbedder",
+    "Origin",
     "Page",
     "PermissionDeniedError",
     "PolicyStats",

@@ -154,6 +154,21 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "Error: interrupted\n"
 
 
+def test_ctrl_c_while_modules_are_loaded() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "httpx":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from ranked_ledger.cli import main
+main(["stats"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Error: interrupted\n")
+
+
 BLOCKED = """
 import sys
 class Blocked:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from importlib.metadata import version
-from types import ModuleType
+from pathlib import Path
 
 import pytest
 
@@ -36,15 +39,34 @@ CORE = [
 ]
 
 
-def test_the_exported_names_are_all_public_names_in_order() -> None:
-    public = {
-        name
-        for name, value in vars(ranked_ledger).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+def imports() -> dict[str, str]:
+    """The public names as a type checker reads them, each with its module."""
+    tree = ast.parse(Path(ranked_ledger.__file__).read_text(encoding="utf-8"))
+    return {
+        alias.asname or alias.name: node.module or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ranked_ledger.")
+        for alias in node.names
     }
+
+
+def test_the_exported_names_are_all_public_names_in_order() -> None:
     exported = list(ranked_ledger.__all__)
-    assert set(exported) == public | {"__version__"}
+    assert set(exported) == set(imports()) | {"__version__"}
     assert len(exported) == len(set(exported))
+    assert set(exported) <= set(dir(ranked_ledger))
+
+
+def test_a_name_is_the_one_that_a_type_checker_sees() -> None:
+    for name, module in imports().items():
+        assert getattr(ranked_ledger, name) is vars(importlib.import_module(module))[name], name
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = ranked_ledger.Nothing
+
+
+def test_importing_the_package_loads_nothing_yet() -> None:
+    program = "import ranked_ledger, sys; sys.exit(bool({'httpx', 'pydantic'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -6,10 +6,20 @@ import sys
 from collections.abc import Sequence
 
 _USAGE = 2
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `ranked-ledger`, and exit with the code that its help lists."""
+    try:
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:  # while the modules below are loaded; later `run` reports it
+        print("Error: interrupted", file=sys.stderr)
+        code = _INTERRUPTED
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         from ranked_ledger.cli.app import run  # noqa: PLC0415  the extra may be missing
     except ModuleNotFoundError as missing:
@@ -19,5 +29,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"Error: the command line needs the package {missing.name}: pip install 'ranked-ledger[cli]'",
             file=sys.stderr,
         )
-        sys.exit(_USAGE)
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+        return _USAGE
+    return run(arguments)
