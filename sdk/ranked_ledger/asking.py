@@ -1,7 +1,7 @@
 """What a recall asks of the database, and what its answer becomes. Pure, as `calls` is.
 
-Ranges of filters, calibration and fusion are checked by the database alone: its messages say what each is for.
-An argument at its default is not sent, so that an older schema, which does not have it, still answers.
+Ranges of filters, calibration and fusion are checked by the database alone: its messages say what each is
+for. An argument at its default is not sent, so that an older schema, which does not have it, still answers.
 """
 
 from __future__ import annotations

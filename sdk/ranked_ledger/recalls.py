@@ -20,8 +20,9 @@ class Hit(Answer):
 
     - `score`: its rank's reason, in [-0.30, sum of the weights]. `explain()` takes it apart.
     - `relevance`, `importance`, `recency`, `dependency_boost`: the four components, each in [0,1].
-    - `relevance_source`: cosine, fts or none. `similarity`, `text_relevance`: both, kept apart.
-    - `step_distance`: steps between it and now. `live_dependents`: live decisions that rest on it.
+    - `relevance_source`: cosine, fts (words), max or blend (of both) or none. `similarity`: the cosine as it
+      is. `text_relevance`: that of the words.
+    - `step_distance`: steps between it and now. `live_dependents`: how many live decisions rest on it.
     - `successor`: what replaced it, or None. `rests_on_retired`: something it rests on no longer holds.
     - `shortened`: its line shows the summary, to fit the token budget. `tokens`: what the line costs.
     - `line`: the rendered item that a prompt shows.
@@ -65,20 +66,7 @@ class Hit(Answer):
 
     def explain(self) -> Explanation:
         """Why this hit stands where it stands; `str()` of it is for people, `as_dict()` for programs."""
-        return explain(
-            arguments=self.arguments,
-            score=self.ranking_score,
-            relevance=self.relevance,
-            relevance_source=self.relevance_source,
-            importance=self.importance,
-            recency=self.recency,
-            dependency=self.dependency_boost,
-            step_distance=self.step_distance,
-            live_dependents=self.live_dependents,
-            lifecycle_status=self.lifecycle_status,
-            pinned=self.pinned,
-            rests_on_retired=self.rests_on_retired,
-        )
+        return explain(self)
 
 
 @dataclass(frozen=True)
@@ -87,8 +75,8 @@ class Recall(Sequence[Hit]):
 
     - `request_id`: names its trace, for `mark_used` and `mark_ignored`, where it is `traced`.
     - `shortened`, `dropped`: what the token budget shortened to its summary, or left out.
-    - `exact`: whether the order is exact rather than that of an approximate index.
-    - `arguments`: what was in force after defaults. `policy`: the policy that the trace names.
+    - `exact`: whether the hits are proven to be the best; False only where `exact=False` was asked.
+    - `arguments`: what was in force after defaults, by SQL's names (`p_...`). `policy`: the trace's.
     - `traced`: whether the trace was written. `replayed`: whether it had been before.
     - `hint`: where there are no hits, a sentence about why.
     """
