@@ -3687,7 +3687,8 @@ comment on function public.get_decision(text, uuid) is
 -- What rests on a decision: over depends_on, against its direction. It is walked through what is not live too: what rests on a
 -- superseded decision rests on its ground all the same. One that is set aside is no decision now, and ends the walk.
 
--- Every one of them, each visited once, so that the numbers cost one walk however the edges run.
+-- Every one of them, each visited once, so that the numbers cost one walk however the edges run. The lateral query is planned
+-- for one decision, by the index; planned as a join with all edges it took 222 s on a chain of 10,000, and 0.04 s like this.
 create or replace function ranked_ledger.resting_on(p_workspace_id text, p_memory_id uuid)
 returns table (memory_id uuid) language sql stable
 set search_path = public, extensions, pg_temp
@@ -3695,12 +3696,15 @@ as $$
   with recursive above as (
     select p_memory_id as memory_id
     union -- ends at a cycle that others wrote
-    select l.memory_id
+    select d.memory_id
     from above a
-    join public.agent_decision_edges e on e.to_memory_id = a.memory_id and e.relation = 'depends_on'
-    join public.agent_decision_ledger l on l.memory_id = e.from_memory_id and l.set_aside_at is null
-    join public.agent_memories m
-      on m.id = l.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
+    cross join lateral (
+      select l.memory_id
+      from public.agent_decision_edges e
+      join public.agent_decision_ledger l on l.memory_id = e.from_memory_id and l.set_aside_at is null
+      join public.agent_memories m
+        on m.id = l.memory_id and m.workspace_id = p_workspace_id and m.memory_type = 'decision'
+      where e.to_memory_id = a.memory_id and e.relation = 'depends_on' offset 0) as d
   )
   select a.memory_id from above a where a.memory_id <> p_memory_id
 $$;
