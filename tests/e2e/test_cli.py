@@ -179,7 +179,7 @@ def test_options_of_recall_reach_the_database(run: Run) -> None:
             "invoices",
             "--task",
             "a",
-            "--step",
+            "--current-step",
             "100",
             "-n",
             "2",
@@ -188,8 +188,19 @@ def test_options_of_recall_reach_the_database(run: Run) -> None:
             "--importance",
             "0",
         ),
-        *("--recency", "0", "--dependency", "0", "--half-life", "5", "--saturation", "2", "--policy", "mine"),
-        *("--request-id", ABSENT.replace("1", "2"), "--max-tokens", "500", "--all", "--json"),
+        *(
+            "--recency",
+            "0",
+            "--dependency",
+            "0",
+            "--half-life-steps",
+            "5",
+            "--dependency-saturation",
+            "2",
+            "--policy",
+            "mine",
+        ),
+        *("--request-id", ABSENT.replace("1", "2"), "--max-tokens", "500", "-a", "--json"),
     ).json
     assert len(answer["hits"]) == 2
     assert answer["policy"] == "mine"
@@ -209,7 +220,7 @@ def test_supersede_and_restore(run: Run) -> None:
     assert "was superseded already by" in run("supersede", old, new).out
     assert run("show", old, "--json").json["successor"] == new
     assert [one["memory_id"] for one in run("recall", "use", "--json").json["hits"]] == [new]
-    retired = run("recall", "use", "--all").out.split(old)[1]
+    retired = run("recall", "use", "--include-superseded").out.split(old)[1]
     assert "replaced by" in retired
     assert new in retired
     run("supersede", new, old, expect=4)
@@ -328,7 +339,7 @@ def test_messages_name_options_and_commands(run: Run) -> None:
     assert "`ranked-ledger timeline` shows what is here" in run("show", ABSENT, expect=3).err
     assert "'notauuid' is no memory id" in run("show", "notauuid", expect=2).err
     record(run, "One", "--project", "a")
-    assert "--all shows retired ones" in run("recall", "x", "-p", "b").out
+    assert "--include-superseded shows retired ones" in run("recall", "x", "-p", "b").out
 
 
 def test_a_wrong_key(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

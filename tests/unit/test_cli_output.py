@@ -91,7 +91,9 @@ def test_a_hit_without_a_word_of_the_query_is_not_said_to_match(capsys: pytest.C
 def test_the_hint_of_an_empty_recall_names_options(capsys: pytest.CaptureFixture[str]) -> None:
     hint = "No decision is in scope (include_superseded shows retired ones); status() lists workspaces."
     output.console().print(tables.hits(Recall((), hint=hint)))
-    assert "(--all shows retired ones); `ranked-ledger doctor` lists" in capsys.readouterr().out
+    assert (
+        "(--include-superseded shows retired ones); `ranked-ledger doctor` lists" in capsys.readouterr().out
+    )
 
 
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, cast
 
@@ -10,14 +11,26 @@ import typer
 from rich.text import Text
 
 from ranked_ledger import Decision, InvalidArgumentError, UsageMarked, Weights
+from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.cli import tables
 from ranked_ledger.cli.connection import AsJson, MemoryId, ProjectFilter, Workspace, connect
-from ranked_ledger.cli.output import plain, show
+from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.models import Lifecycle
+from ranked_ledger.models import Fusion, Lifecycle
 from ranked_ledger.wording import counted
 
 commands = typer.Typer()
+
+
+def _panel(title: str) -> Callable[..., Any]:
+    """A group of options in the help of `recall`: takes what an option is for, and its names."""
+    return lambda text, *names: typer.Option(*names, rich_help_panel=title, help=text)
+
+
+_scope = _panel("Which decisions")
+_relevance = _panel("Relevance")
+_weight = _panel("Weights")
+_trace = _panel("Trace")
 
 RequestId = Annotated[
     str, typer.Argument(help="The trace: `request_id` of a recall, shown under its hits.", show_default=False)
@@ -36,38 +49,68 @@ def recall(
     ] = None,
     project: ProjectFilter = None,
     task: Annotated[str | None, typer.Option("--task", "-t", help="Only this task.")] = None,
-    current_step: Annotated[
-        int | None,
-        typer.Option("--step", help="Where the work stands; by default each stream's newest step."),
-    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="1 to 1000 hits.")] = 10,
     max_tokens: Annotated[
         int | None, typer.Option(help="An upper bound for --prompt, fence included.")
     ] = None,
-    include_superseded: Annotated[
-        bool, typer.Option("--all", help="Also what is not active, each 0.30 lower.")
-    ] = False,
-    relevance: Annotated[float | None, typer.Option(help="Weight of relevance (0.45).")] = None,
-    importance: Annotated[float | None, typer.Option(help="Weight of importance (0.25).")] = None,
-    recency: Annotated[float | None, typer.Option(help="Weight of recency (0.15).")] = None,
-    dependency: Annotated[float | None, typer.Option(help="Weight of dependency (0.15).")] = None,
-    half_life_steps: Annotated[
-        float | None, typer.Option("--half-life", help="Recency is exp(-steps / this); 30.")
-    ] = None,
-    dependency_saturation: Annotated[
-        float | None, typer.Option("--saturation", help="So many dependents count fully; 3.")
-    ] = None,
-    policy: Annotated[str | None, typer.Option(help="The name that the trace carries, for `stats`.")] = None,
-    request_id: Annotated[
-        str | None, typer.Option(help="Names the trace; a repeat answers again and leaves no second one.")
-    ] = None,
-    trace: Annotated[bool, typer.Option(help="Leave a trace, for `used`, `ignored` and `stats`.")] = True,
+    exact: Annotated[
+        bool, typer.Option(help="Prove that these are the best; without it a large workspace answers faster.")
+    ] = True,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each hit stands where it stands.")
     ] = False,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the block for a prompt instead of a table.")
     ] = False,
+    include_superseded: Annotated[
+        bool, _scope("Also what is not active, each 0.30 lower.", "--include-superseded", "-a")
+    ] = False,
+    include_stale: Annotated[
+        bool, _scope("Of these the stale and disputed ones only.", "--include-stale")
+    ] = False,
+    only_confirmed: Annotated[
+        bool, _scope("Nothing that waits for a confirmation it requires.", "--only-confirmed")
+    ] = False,
+    include_personal: Annotated[
+        bool, _scope("Also what is of visibility personal.", "--include-personal/--no-personal")
+    ] = True,
+    min_relevance: Annotated[
+        float | None, _scope("Nothing of less relevance, 0 to 1, pinned or not.")
+    ] = None,
+    fusion: Annotated[
+        str, _relevance("Where there are both: none takes the cosine, max cosine or words, blend both.")
+    ] = DEFAULT_FUSION,
+    fusion_weight: Annotated[
+        float, _relevance("The part of the cosine in a blend, 0 to 1.")
+    ] = DEFAULT_FUSION_WEIGHT,
+    similarity_floor: Annotated[
+        float | None, _relevance("The cosine that counts as 0; else the one kept for the model, else 0.")
+    ] = None,
+    similarity_ceiling: Annotated[
+        float | None, _relevance("The cosine that counts as 1; else the one kept for the model, else 1.")
+    ] = None,
+    relevance: Annotated[float | None, _weight("Weight of relevance (0.45).")] = None,
+    importance: Annotated[float | None, _weight("Weight of importance (0.25).")] = None,
+    recency: Annotated[float | None, _weight("Weight of recency (0.15).")] = None,
+    dependency: Annotated[float | None, _weight("Weight of dependency (0.15).")] = None,
+    current_step: Annotated[
+        int | None,
+        _weight("Where the work stands; by default each stream's newest step.", "--current-step"),
+    ] = None,
+    half_life_steps: Annotated[
+        float | None, _weight("Recency is exp(-steps / this) (30).", "--half-life-steps")
+    ] = None,
+    dependency_saturation: Annotated[
+        float | None,
+        _weight("So many dependents count fully (3).", "--dependency-saturation"),
+    ] = None,
+    trace: Annotated[bool, _trace("Leave a trace, for `used`, `ignored` and `stats`.")] = True,
+    request_id: Annotated[
+        str | None, _trace("Names the trace; a repeat answers again and leaves no second one.")
+    ] = None,
+    policy: Annotated[str | None, _trace("The name that it carries, for `stats`.")] = None,
+    flow: Annotated[str | None, _trace("The flow that asks.")] = None,
+    runtime_name: Annotated[str | None, _trace("The runtime that asks.", "--runtime")] = None,
     as_json: AsJson = False,
 ) -> None:
     """The decisions that matter now, best first."""
@@ -80,18 +123,31 @@ def recall(
             limit=limit,
             max_tokens=max_tokens,
             include_superseded=include_superseded,
+            include_stale=include_stale,
+            only_confirmed=only_confirmed,
+            include_personal=include_personal,
+            min_relevance=min_relevance,
             weights=weights,
             half_life_steps=half_life_steps,
             dependency_saturation=dependency_saturation,
-            policy=policy,
-            request_id=request_id,
+            similarity_floor=similarity_floor,
+            similarity_ceiling=similarity_ceiling,
+            fusion=cast(Fusion, fusion),
+            fusion_weight=fusion_weight,
+            exact=exact,
             trace=trace,
+            request_id=request_id,
+            policy=policy,
+            flow=flow,
+            runtime_name=runtime_name,
         )
     answer = found.as_dict()
     if explain:
         answer["explanations"] = [hit.explain().as_dict() for hit in found]
     if prompt:
         answer["prompt"] = found.to_prompt()
+        for remark in [] if as_json else tables.shortcomings(found):
+            say(remark)
     show(
         answer,
         lambda: plain(found.to_prompt()) if prompt else tables.hits(found, explain=explain),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,7 +14,7 @@ from ranked_ledger.cli.output import one_line, plain
 from ranked_ledger.models import DecisionDetail
 from ranked_ledger.wording import counted
 
-_SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}
+_SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}  # max and blend are called so
 
 
 def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
@@ -77,23 +77,40 @@ def decisions(many: Sequence[Decision]) -> RenderableType:
 
 def hits(recall: Recall, *, explain: bool = False) -> RenderableType:
     """A recall: its hits with every component of the score, and what a person should know about it."""
-    if not recall.hits:
-        return one_line(of_the_commands(recall.hint or "Nothing matches."))
-    parts: list[RenderableType] = [hit_table(recall)]
+    if not recall.hits and not recall.dropped:
+        nothing = of_the_commands(recall.hint or "Nothing matches.")
+        return Text("\n").join(map(one_line, [nothing, *shortcomings(recall)]))
+    parts: list[RenderableType] = [hit_table(recall), Text()] if recall.hits else []
     if explain:
-        parts += [
-            Text.assemble(
-                "\n",
-                plain(f"{hit.rank}. {one_line(hit.summary or hit.content)}", "bold"),
-                "\n",
-                str(hit.explain()),
-            )
-            for hit in recall
-        ]
-    remarks = list(_remarks(recall))
-    if remarks:
-        parts.append(Text("\n" + "\n".join(remarks)))
-    return Group(*parts)
+        parts += [part for hit in recall for part in (*_explained(hit), Text())]
+    return Group(*parts, *map(one_line, [*shortcomings(recall), *_traced(recall)]))
+
+
+def _explained(hit: Hit) -> Iterator[RenderableType]:
+    explained = hit.explain()
+    rows = table("", ("", "number"), ("", "number"), ("", "number"), ("", "long"))
+    rows.show_header = False
+    for part in explained.components:
+        why = plain("\n".join((part.why, *(f"  {detail}" for detail in part.details))))
+        rows.add_row(
+            f"  {part.name}",
+            f"{part.value:.3f} x {part.weight:.2f}",
+            f"= {part.points:.3f}",
+            f"{part.share:.0%}",
+            why,
+        )
+    if explained.deduction:
+        rows.add_row(
+            "  deduction", "", f"-{explained.deduction:.3f}", "", f"{hit.lifecycle_status}, no longer active"
+        )
+    for note in explained.notes:
+        rows.add_row("", "", "", "", plain(note, "yellow"))
+    yield Text.assemble(
+        (f"{hit.rank}. ", "bold"),
+        one_line(hit.summary or hit.content, "bold"),
+        (f"  {explained.score:.3f}", "bold"),
+    )
+    yield rows
 
 
 def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
@@ -137,13 +154,17 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
     return shown
 
 
-def _remarks(recall: Recall) -> Iterable[str]:
+def shortcomings(recall: Recall) -> Iterator[str]:
+    """What an answer lacks: what its token budget cost, and the proof that it is the best one."""
     if recall.shortened:
         yield f"{len(recall.shortened)} shortened to their summary, to fit the token budget."
     if recall.dropped:
         yield f"{len(recall.dropped)} left out: they do not fit the token budget."
     if not recall.exact:
-        yield "The order is that of an approximate index."
+        yield "Not proven: an approximate index answered; a better decision may be missing. --exact is sure."
+
+
+def _traced(recall: Recall) -> Iterator[str]:
     if recall.request_id and recall.traced:
         yield f"Trace {recall.request_id}; say what was of use with `ranked-ledger used`."
     elif recall.request_id:
