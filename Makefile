@@ -10,7 +10,7 @@ ARGS   ?=
 SQL_EXCEPTIONS := --exclude=prefer-bigint-over-int,ban-drop-view,adding-field-with-default,require-lock-timeout,require-statement-timeout
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-matrix check migrations docs verify clean
+.PHONY: help setup demo test test-matrix bench check migrations docs verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,6 +40,14 @@ test: setup ## the tests, ten minutes at most on two cores
 
 test-matrix: setup ## the long ones: all forty ports, long-running writers
 	@$(BIN)/python -m pytest -m "matrix or slow" $(ARGS)
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	@echo "installing what the benchmark needs into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@touch $@
+
+bench: setup $(VENV)/.installed-bench ## ranked recall beside its peers, into docs/benchmark.* (ARGS=--quick: minutes; ARGS=--help)
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 check: setup ## formatter, linter, strict types, import contracts, SQL lint, generated files up to date
 	@$(BIN)/ruff format --check .

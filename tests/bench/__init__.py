@@ -1,0 +1,1 @@
+"""`make bench`: ranked recall beside its peers, on one server in one run. See docs/benchmark.md."""

@@ -1,0 +1,98 @@
+"""What a run found: the timings of each arm, and the figure that is held against a bar."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.plan import Bar, Case
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the table. `subject` and `baseline` name the arms whose medians the figure compares."""
+
+    case: Case
+    title: str
+    rows: int
+    figure: float
+    words: str
+    vectors: str = ""
+    bar: Bar | None = None
+    subject: str = ""
+    baseline: str = ""
+    timings: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Milliseconds by arm, in the order of measurement."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.bar is None else self.bar.met(self.figure)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "met": self.met,
+            "arms": {arm: summary(raw) for arm, raw in self.timings.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Finding:
+        kept = {key: value for key, value in data.items() if key not in ("met", "arms", "bar")}
+        return cls(**kept, bar=Bar(**data["bar"]) if data["bar"] else None)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document of a run."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+def findings(document: Mapping[str, Any]) -> list[Finding]:
+    return [Finding.from_json(one) for one in document["findings"]]
+
+
+def summary(raw: Sequence[float]) -> dict[str, float]:
+    return {"median_ms": statistics.median(raw), "p95_ms": p95(raw), "repetitions": len(raw)}
+
+
+def p95(raw: Sequence[float]) -> float:
+    """The nearest rank: a figure that was measured."""
+    return sorted(raw)[math.ceil(0.95 * len(raw)) - 1]
+
+
+def compared(
+    case: Case,
+    title: str,
+    rows: int,
+    timings: Mapping[str, Sequence[float]],
+    *,
+    subject: str,
+    baseline: str,
+    bar: Bar,
+    vectors: str = "",
+    judged: bool = True,
+    details: Mapping[str, Any] | None = None,
+) -> Finding:
+    """How often the baseline's median goes into the subject's, or the other way round where more is better.
+
+    `judged=False`: the figure is shown, and no bar is set for it.
+    """
+    ratio = statistics.median(timings[subject]) / statistics.median(timings[baseline])
+    return Finding(
+        case=case,
+        title=title,
+        rows=rows,
+        figure=ratio if bar.at_most else 1 / ratio,
+        words=bar.words,
+        vectors=vectors,
+        bar=bar if judged else None,
+        subject=subject,
+        baseline=baseline,
+        timings=timings,
+        details=details or {},
+    )

@@ -1,0 +1,1 @@
+select id from thoughts order by embedding <=> %(vector)s::vector limit 10
