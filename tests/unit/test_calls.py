@@ -103,6 +103,36 @@ def test_a_recall_sends_only_what_was_set() -> None:
     assert recall(trace=False).body["p_trace"] is False
 
 
+@pytest.mark.parametrize(
+    ("named", "body"),
+    [
+        ({"include_superseded": True}, {"p_include_superseded": True}),
+        ({"include_stale": True}, {"p_include_stale": True}),
+        ({"only_confirmed": True}, {"p_only_confirmed": True}),
+        ({"include_personal": False}, {"p_include_personal": False}),
+        ({"min_relevance": 0}, {"p_min_relevance": 0.0}),
+        ({"similarity_floor": 0}, {"p_similarity_floor": 0.0}),
+        ({"similarity_ceiling": 0.9}, {"p_similarity_ceiling": 0.9}),
+        ({"fusion": "max"}, {"p_fusion": "max"}),
+        (
+            {"fusion": "blend", "fusion_weight": 0},
+            {"p_fusion": "blend", "p_fusion_weight": 0.0},
+        ),
+        ({"exact": False}, {"p_exact": False}),
+        ({"flow": "f", "runtime_name": "n"}, {"p_flow_id": "f", "p_runtime_name": "n"}),
+        ({"max_tokens": 300}, {"p_max_tokens": 300}),
+    ],
+)
+def test_an_argument_of_recall_is_sent_where_it_is_set(named: dict[str, Any], body: dict[str, Any]) -> None:
+    assert recall(**named).body == {"p_workspace_id": "acme", "p_match_count": 10, **body}
+
+
+def test_a_range_of_recall_is_left_to_the_database() -> None:
+    beyond = recall(min_relevance=7, similarity_floor=1, similarity_ceiling=-1, fusion="sum", fusion_weight=9)
+    assert beyond.body["p_fusion"] == "sum"
+    assert beyond.body["p_min_relevance"] == 7
+
+
 def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None:
     assert not recall().repeatable
     assert recall(request_id=answers.REQUEST).repeatable
@@ -122,6 +152,14 @@ def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None
         ({"half_life_steps": 0}, "half_life_steps must be above 0"),
         ({"dependency_saturation": -3}, "dependency_saturation must be above 0"),
         ({"embedding": [0]}, "no direction"),
+        ({"min_relevance": float("nan")}, "min_relevance must be finite"),
+        ({"similarity_floor": "0.7"}, "similarity_floor must be a number, not str"),
+        ({"fusion": None}, "fusion must be a text, not NoneType"),
+        ({"fusion_weight": True}, "fusion_weight must be a number, not bool"),
+        ({"only_confirmed": "yes"}, "only_confirmed must be True or False, not str"),
+        ({"include_personal": 0}, "include_personal must be True or False, not int"),
+        ({"exact": None}, "exact must be True or False, not NoneType"),
+        ({"flow": "x" * 1001}, "flow has 1,001 bytes"),
         ({"request_id": "x"}, "request_id: 'x' is no UUID"),
     ],
 )

@@ -96,6 +96,55 @@ def test_the_hint_of_an_empty_recall_names_options(capsys: pytest.CaptureFixture
     )
 
 
+def a_hit(**changes: object) -> Hit:
+    fields = {
+        "rank": 1, "memory_id": UUID(int=1), "content": NASTY, "line": "", "step_index": 1, "importance": 0.5,
+        "relevance": 0.5, "relevance_source": "blend", "recency": 0.5, "dependency_boost": 0, "ranking_score": 0.425,
+        "lifecycle_status": "active", "similarity": 0.8, "text_relevance": 0.2,
+        "arguments": {"p_w_similarity": 0.45, "p_w_importance": 0.25, "p_w_recency": 0.15, "p_fusion_weight": 0.5},
+    }  # fmt: skip
+    return Hit.model_validate(fields | changes)
+
+
+def test_what_an_answer_lacks_is_said_under_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lacking = {"shortened": (UUID(int=2),), "dropped": (UUID(int=3), UUID(int=4)), "exact": False}
+    for hits in ((a_hit(),), ()):
+        output.console().print(tables.hits(Recall(hits, **lacking)))
+        shown = capsys.readouterr().out
+        assert ("0.500 blend" in shown) == bool(hits)
+        assert "1 shortened to its summary, to fit the token budget." in shown
+        assert "2 left out, to fit the token budget." in shown
+        assert "Not proven: an approximate index answered" in shown
+    output.console().print(tables.hits(Recall((), exact=False)))
+    shown = capsys.readouterr().out
+    assert "Nothing matches." in shown
+    assert "Not proven" in shown
+    output.console().print(tables.hits(Recall((a_hit(),))))
+    shown = capsys.readouterr().out
+    for said in ("shortened", "left out", "Not proven"):
+        assert said not in shown
+
+
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_an_explanation_keeps_its_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    retired = a_hit(lifecycle_status="superseded", successor=UUID(int=9), pinned=True, ranking_score=0.125)
+    output.console().print(tables.hits(Recall((retired,)), explain=True))
+    shown = capsys.readouterr().out
+    assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    (relevance,) = (line for line in lines if line.startswith("  relevance   0.500 x 0.45 = 0.225"))
+    (deduction,) = (line for line in lines if line.split()[:2] == ["deduction", "-0.300"])
+    why = relevance.index("50% by meaning")
+    assert deduction.index("superseded") == why
+    (first,) = (line for line in lines if "0.400 from" in line)
+    assert first.index("0.400 from") == why + 2
+    assert str(UUID(int=9)) in shown.replace("\n" + " " * why, "")
+
+
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", stream)

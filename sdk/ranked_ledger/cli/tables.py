@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -88,23 +89,25 @@ def hits(recall: Recall, *, explain: bool = False) -> RenderableType:
 
 def _explained(hit: Hit) -> Iterator[RenderableType]:
     explained = hit.explain()
-    rows = table("", ("", "number"), ("", "number"), ("", "number"), ("", "long"))
-    rows.show_header = False
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    for kind in ("left", "right", "right"):
+        rows.add_column(justify=kind, no_wrap=True)
+    rows.add_column(overflow="fold")
     for part in explained.components:
-        why = plain("\n".join((part.why, *(f"  {detail}" for detail in part.details))))
+        # padded one by one: a line that wraps keeps its place
+        details = (Padding(plain(detail), (0, 0, 0, 2)) for detail in part.details)
         rows.add_row(
             f"  {part.name}",
-            f"{part.value:.3f} x {part.weight:.2f}",
-            f"= {part.points:.3f}",
+            f"{part.value:.3f} x {part.weight:.2f} = {part.points:.3f}",
             f"{part.share:.0%}",
-            why,
+            Group(plain(part.why), *details),
         )
     if explained.deduction:
         rows.add_row(
-            "  deduction", "", f"-{explained.deduction:.3f}", "", f"{hit.lifecycle_status}, no longer active"
+            "  deduction", f"-{explained.deduction:.3f}", "", f"{hit.lifecycle_status}, no longer active"
         )
     for note in explained.notes:
-        rows.add_row("", "", "", "", plain(note, "yellow"))
+        rows.add_row("", "", "", plain(note, "yellow"))
     yield Text.assemble(
         (f"{hit.rank}. ", "bold"),
         one_line(hit.summary or hit.content, "bold"),
@@ -156,10 +159,12 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
 
 def shortcomings(recall: Recall) -> Iterator[str]:
     """What an answer lacks: what its token budget cost, and the proof that it is the best one."""
-    if recall.shortened:
-        yield f"{len(recall.shortened)} shortened to their summary, to fit the token budget."
-    if recall.dropped:
-        yield f"{len(recall.dropped)} left out: they do not fit the token budget."
+    shortened, dropped = len(recall.shortened), len(recall.dropped)
+    if shortened:
+        whose = "its" if shortened == 1 else "their"
+        yield f"{shortened} shortened to {whose} summary, to fit the token budget."
+    if dropped:
+        yield f"{dropped} left out, to fit the token budget."
     if not recall.exact:
         yield "Not proven: an approximate index answered; a better decision may be missing. --exact is sure."
 
