@@ -228,8 +228,8 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         - `task`, `project`: only those; None: all of them. `project` is the client's by default.
         - `include_superseded`: also decisions that are not active, each 0.30 lower. `include_stale`: of these
           only the stale and disputed ones, not what was superseded or rejected.
-        - `only_confirmed`: none that is pending while its confirmation is required. `include_personal`: False
-          leaves out what is of visibility "personal".
+        - `only_confirmed`: none that is pending while its confirmation is required, as the host's tables have
+          it by default. `include_personal`: False leaves out what is of visibility "personal".
         - `min_relevance`: in [0,1]; none of less relevance, pinned ones included. None: no minimum.
         - `limit`: 1 to 1,000 hits. `max_tokens`: an upper bound for `to_prompt()`, fence included.
         - `exact`: the answer is proven to be the best. False: in a large workspace a vector may be answered

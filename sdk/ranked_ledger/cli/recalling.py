@@ -69,7 +69,7 @@ def recall(
         bool, _scope("Of these the stale and disputed ones only.", "--include-stale")
     ] = False,
     only_confirmed: Annotated[
-        bool, _scope("Nothing that waits for a confirmation it requires.", "--only-confirmed")
+        bool, _scope("Nothing that still waits for a person's confirmation.", "--only-confirmed")
     ] = False,
     include_personal: Annotated[
         bool, _scope("Also what is of visibility personal.", "--include-personal/--no-personal")
