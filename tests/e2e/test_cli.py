@@ -7,8 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,9 @@ import psycopg
 import pytest
 import typer
 
-from ranked_ledger import RankedLedger, doctor, shipped
 from ranked_ledger.cli import app as cli
-from ranked_ledger.stack import StackInfo, temporary_stack
-
-ABSENT = "00000000-0000-0000-0000-000000000001"
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[StackInfo]:
-    """A stack without the ledger."""
-    with temporary_stack() as running:
-        yield running.info()
+from ranked_ledger.stack import StackInfo
+from tests.e2e.conftest import ABSENT, Run, install, record
 
 
 @pytest.fixture(scope="module")
@@ -46,59 +36,6 @@ def installed(stack: StackInfo, before: object) -> StackInfo:
     """The same stack with the shipped migrations, once PostgREST has seen them."""
     install(stack)
     return stack
-
-
-def install(stack: StackInfo) -> None:
-    for migration in shipped.migrations():
-        with psycopg.connect(stack.db_url) as connection:
-            # no parameters: the simple protocol, so that a file may hold many statements
-            connection.execute(migration.text.encode())
-    with RankedLedger(stack.url, stack.secret_key, workspace="seen") as ledger:
-        doctor.await_functions(ledger)
-
-
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def environment(
-    installed: StackInfo, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    """The environment of a person who uses the stack, each test in a workspace of its own."""
-    for name, value in installed.env().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("RANKED_LEDGER_WORKSPACE", request.node.name)
-    for name in ("RANKED_LEDGER_PROJECT", "RANKED_LEDGER_EMBEDDINGS_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(environment: None, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command line in this process."""
-
-    def run(*arguments: str, expect: int = 0) -> Done:
-        code = cli.run(arguments)
-        shown = capsys.readouterr()
-        assert code == expect, shown.err
-        return Done(code, shown.out, shown.err)
-
-    return run
-
-
-def record(run: Run, content: str, *more: str) -> str:
-    memory_id: str = run("record", content, *more, "--json").json["memory_id"]
-    return memory_id
 
 
 def test_a_decision_from_record_to_forget(run: Run) -> None:
@@ -141,71 +78,6 @@ def test_a_decision_from_record_to_forget(run: Run) -> None:
     run("show", made["memory_id"], expect=3)
     assert "forgotten before" in run("forget", made["memory_id"], "--yes").out
     assert "lost ground" in run("show", other).out
-
-
-def test_recall_shows_every_component_and_explains(run: Run) -> None:
-    record(run, "Invoices are immutable once sent", "--importance", "0.9")
-    record(run, "The logo is blue")
-    shown = run("recall", "may a sent invoice be edited?", "--explain").out
-    for said in (
-        "relevance",
-        "imp.",
-        "rec.",
-        "dep.",
-        "score",
-        "Invoices are immutable",
-        "as it is set",
-        "Trace ",
-    ):
-        assert said in shown
-    answer = run("recall", "may a sent invoice be edited?", "--explain", "--prompt", "--json").json
-    first = answer["hits"][0]
-    assert {"rank", "relevance", "relevance_source", "importance", "recency", "dependency_boost"} <= set(
-        first
-    )
-    assert [one["name"] for one in answer["explanations"][0]["components"]] == [
-        *("relevance", "importance", "recency", "dependency"),
-    ]
-    assert "Invoices are immutable" in answer["prompt"]
-    assert run("recall", "invoice", "--prompt").out.startswith("<decisions-")
-
-
-def test_options_of_recall_reach_the_database(run: Run) -> None:
-    for number in range(4):
-        record(run, f"Decision {number} about invoices", "--task", "a")
-    answer = run(
-        *(
-            "recall",
-            "invoices",
-            "--task",
-            "a",
-            "--current-step",
-            "100",
-            "-n",
-            "2",
-            "--relevance",
-            "1",
-            "--importance",
-            "0",
-        ),
-        *(
-            "--recency",
-            "0",
-            "--dependency",
-            "0",
-            "--half-life-steps",
-            "5",
-            "--dependency-saturation",
-            "2",
-            "--policy",
-            "mine",
-        ),
-        *("--request-id", ABSENT.replace("1", "2"), "--max-tokens", "500", "-a", "--json"),
-    ).json
-    assert len(answer["hits"]) == 2
-    assert answer["policy"] == "mine"
-    assert answer["request_id"] == ABSENT.replace("1", "2")
-    assert run("recall", "invoices", "--no-trace", "--json").json["traced"] is False
 
 
 def test_an_empty_workspace_says_why_there_is_nothing(run: Run) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ranked_ledger import RankedLedger, adr
 from ranked_ledger.cli import app as cli
 from ranked_ledger.stack import StackInfo, temporary_stack
-from tests.e2e.test_cli import install
+from tests.e2e.conftest import install
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,133 @@
+"""`recall` against real servers: what its options do, what it explains, and what it says of an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import ABSENT, Run, record
+
+
+def test_recall_shows_every_component_and_explains(run: Run) -> None:
+    record(run, "Invoices are immutable once sent", "--importance", "0.9")
+    record(run, "The logo is blue")
+    shown = run("recall", "may a sent invoice be edited?", "--explain").out
+    for said in (
+        "relevance",
+        "imp.",
+        "rec.",
+        "dep.",
+        "score",
+        "Invoices are immutable",
+        "as it is set",
+        "Trace ",
+    ):
+        assert said in shown
+    answer = run("recall", "may a sent invoice be edited?", "--explain", "--prompt", "--json").json
+    first = answer["hits"][0]
+    assert {"rank", "relevance", "relevance_source", "importance", "recency", "dependency_boost"} <= set(
+        first
+    )
+    assert [one["name"] for one in answer["explanations"][0]["components"]] == [
+        *("relevance", "importance", "recency", "dependency"),
+    ]
+    assert "Invoices are immutable" in answer["prompt"]
+    assert run("recall", "invoice", "--prompt").out.startswith("<decisions-")
+
+
+def test_options_of_recall_reach_the_database(run: Run) -> None:
+    for number in range(4):
+        record(run, f"Decision {number} about invoices", "--task", "a")
+    answer = run(
+        *(
+            "recall",
+            "invoices",
+            "--task",
+            "a",
+            "--current-step",
+            "100",
+            "-n",
+            "2",
+            "--relevance",
+            "1",
+            "--importance",
+            "0",
+        ),
+        *(
+            "--recency",
+            "0",
+            "--dependency",
+            "0",
+            "--half-life-steps",
+            "5",
+            "--dependency-saturation",
+            "2",
+            "--policy",
+            "mine",
+        ),
+        *("--request-id", ABSENT.replace("1", "2"), "--max-tokens", "500", "-a", "--json"),
+    ).json
+    assert len(answer["hits"]) == 2
+    assert answer["policy"] == "mine"
+    assert answer["request_id"] == ABSENT.replace("1", "2")
+    assert run("recall", "invoices", "--no-trace", "--json").json["traced"] is False
+
+
+def test_filters_of_recall(run: Run) -> None:
+    record(run, "Invoices are immutable", "--visibility", "personal")
+    retired = record(run, "Invoices are printed")
+    run("lifecycle", "dispute", retired)
+    record(run, "The logo is blue")
+
+    def found(*options: str) -> list[str]:
+        return [hit["content"] for hit in run("recall", "invoices", *options, "--json").json["hits"]]
+
+    assert set(found()) == {"Invoices are immutable", "The logo is blue"}
+    assert set(found("--include-stale")) == {*found(), "Invoices are printed"}
+    assert found("--min-relevance", "0.1") == ["Invoices are immutable"]
+    assert found("--no-personal") == ["The logo is blue"]
+    assert found("--only-confirmed") == []
+    assert "superseded, no longer active" not in run("recall", "invoices", "--explain").out
+    shown = run("recall", "invoices", "--include-stale", "--explain").out
+    assert "-0.300" in shown
+    assert "disputed, no longer active" in shown
+
+
+def test_calibration_and_fusion_reach_the_database(run: Run) -> None:
+    record(run, "Invoices are immutable")
+    answer = run(
+        *("recall", "invoices", "--similarity-floor", "0.75", "--similarity-ceiling", "0.9"),
+        *("--fusion", "blend", "--fusion-weight", "0.3", "--no-exact", "--flow", "f", "--runtime", "pytest"),
+        *("--explain", "--json"),
+    ).json
+    in_force = answer["arguments"]
+    assert (in_force["p_similarity_floor"], in_force["p_similarity_ceiling"]) == (0.75, 0.9)
+    assert (in_force["p_fusion"], in_force["p_fusion_weight"], in_force["p_exact"]) == ("blend", 0.3, False)
+    (explained,) = answer["explanations"]
+    points = sum(part["points"] for part in explained["components"])
+    assert points - explained["deduction"] == pytest.approx(answer["hits"][0]["ranking_score"])
+    assert explained["relevance"]["source"] == "fts"
+    assert (explained["relevance"]["from_text"], explained["step_distance"]) == (
+        answer["hits"][0]["text_relevance"],
+        0,
+    )
+
+
+def test_a_budget_says_what_it_cost(run: Run) -> None:
+    for number in range(3):
+        record(run, f"Invoices {number} " + "word " * 60, "--summary", f"Invoices {number}")
+    shown = run("recall", "invoices", "--max-tokens", "160").out
+    assert "shortened to" in shown
+    done = run("recall", "invoices", "--max-tokens", "60", "--prompt")
+    assert done.out.startswith("<decisions-")
+    assert "2 left out, to fit the token budget." in done.err
+    left_out = run("recall", "invoices", "--max-tokens", "40").out
+    assert "3 left out, to fit the token budget." in left_out
+    assert "Nothing matches" not in left_out
+
+
+def test_what_the_database_refuses_of_a_recall_is_told_in_options(run: Run) -> None:
+    refused = run("recall", "x", "--fusion", "sum", expect=2).err
+    assert "--fusion is none, max or blend; it is sum" in refused
+    assert "by --fusion-weight" in refused
+    refused = run("recall", "x", "--similarity-floor", "0.9", "--similarity-ceiling", "0.1", expect=2).err
+    assert "--similarity-floor (0.9) has to be below --similarity-ceiling (0.1)" in refused
