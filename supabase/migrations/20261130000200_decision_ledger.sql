@@ -699,6 +699,28 @@ create or replace trigger agent_decision_ledger_fill_lexemes_update
   for each row when (new.rationale is distinct from old.rationale)
   execute function ranked_ledger.fill_search_lexemes();
 
+-- Words that did not change are not written again.
+create or replace function ranked_ledger.read_anew(p_workspace_id text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_config regconfig := ranked_ledger.text_config(p_workspace_id);
+begin
+  perform from public.agent_decision_ledger l
+  where l.workspace_id = p_workspace_id order by l.memory_id for no key update;
+  update public.agent_decision_ledger l
+  set search_lexemes = d.lexemes
+  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale) as lexemes
+        from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
+        where r.workspace_id = p_workspace_id offset 0) as d -- read once
+  where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;
+end
+$$;
+
+comment on function ranked_ledger.read_anew(text) is
+  'Reads the words of a workspace''s decisions again, in its text search configuration of now.';
+
 -- The words of a question are read in the configuration of now, so those of the decisions have to be too. One that does not
 -- exist is refused here (42704), and not at each write that follows.
 create or replace function ranked_ledger.follow_text_config()
@@ -706,13 +728,9 @@ returns trigger language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  perform from public.agent_decision_ledger l
-  where l.workspace_id in (old.workspace_id, new.workspace_id) order by l.memory_id for no key update;
-  update public.agent_decision_ledger l
-  set search_lexemes = ranked_ledger.decision_lexemes(ranked_ledger.text_config(l.workspace_id), m.content, l.rationale)
-  from public.agent_memories m
-  where m.id = l.memory_id and l.workspace_id in (old.workspace_id, new.workspace_id);
-  perform ranked_ledger.text_config(new.workspace_id);
+  perform ranked_ledger.read_anew(w.workspace_id)
+  from (select distinct u.workspace_id from unnest(array[old.workspace_id, new.workspace_id]) as u (workspace_id)) as w
+  where w.workspace_id is not null;
   return null;
 end
 $$;
@@ -4565,17 +4583,148 @@ $$;
 comment on function public.prune_traces(text, timestamptz, int) is
   'Deletes traces that are older than a time, oldest first, p_limit at most, with their items; counters and audit events stay.';
 
+-- decision_ledger/382_get_workspace_settings.sql --------------------------------------------------------------------
+
+create or replace function public.get_workspace_settings(p_workspace_id text)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  return jsonb_build_object(
+    'workspace_id', p_workspace_id,
+    'text_config', coalesce((select s.text_config from ranked_ledger.workspace_settings s
+                             where s.workspace_id = p_workspace_id), 'pg_catalog.english'),
+    'similarity_ranges', coalesce((
+      select jsonb_agg(jsonb_build_object(
+               'embedding_model', r.embedding_model, 'floor', r.floor, 'ceiling', r.ceiling) order by r.embedding_model)
+      from ranked_ledger.similarity_ranges r where r.workspace_id = p_workspace_id), '[]'));
+end
+$$;
+
+comment on function public.get_workspace_settings(text) is
+  'What a workspace chose, or the defaults: {workspace_id, text_config, similarity_ranges}.';
+
+-- decision_ledger/384_set_text_config.sql ---------------------------------------------------------------------------
+
+create or replace function ranked_ledger.text_config_named(p_name text)
+returns text language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_parts text[];
+begin
+  begin
+    v_parts := parse_ident(p_name);
+  exception when invalid_parameter_value then
+    return null; -- no name at all
+  end;
+  return (
+    select format('%I.%I', n.nspname, c.cfgname)
+    from pg_ts_config c join pg_namespace n on n.oid = c.cfgnamespace
+    where case cardinality(v_parts)
+            when 1 then c.cfgname = v_parts[1] and pg_ts_config_is_visible(c.oid)
+            when 2 then n.nspname = v_parts[1] and c.cfgname = v_parts[2]
+            else false end);
+end
+$$;
+
+comment on function ranked_ledger.text_config_named(text) is
+  'The full name of a text search configuration, given with or without its schema; null where there is none.';
+
+-- To read ten thousand decisions anew can take longer than the 8 s of an API call; PostgREST takes a function's own timeout for
+-- its transaction, and the platform ends every call after 60 s.
+create or replace function public.set_text_config(p_workspace_id text, p_text_config text default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+set statement_timeout = '60s'
+as $$
+declare
+  v_config text := ranked_ledger.text_config_named(coalesce(p_text_config, 'pg_catalog.english'));
+  v_before text;
+begin
+  -- guard
+  perform ranked_ledger.check_recording_workspace(p_workspace_id);
+  if v_config is null then
+    raise sqlstate '22023' using
+      message = format('There is no text search configuration %s.', left(p_text_config, 100)),
+      detail = (select 'Here are: ' || string_agg(c.cfgname, ', ' order by c.cfgname) || '.'
+                from pg_ts_config c where pg_ts_config_is_visible(c.oid)),
+      hint = 'Take one of `select cfgname from pg_ts_config`, or leave it out for English.';
+  end if;
+
+  -- mutate: a change reads all decisions anew by its trigger
+  v_before := get_workspace_settings(p_workspace_id) ->> 'text_config';
+  insert into ranked_ledger.workspace_settings as s (workspace_id, text_config) values (p_workspace_id, v_config)
+  on conflict (workspace_id) do update set text_config = excluded.text_config
+  where s.text_config is distinct from excluded.text_config;
+  if not found then
+    perform ranked_ledger.read_anew(p_workspace_id); -- a decision that was written beside the change missed it
+  end if;
+  return get_workspace_settings(p_workspace_id) || jsonb_build_object(
+    'changed', v_before is distinct from v_config,
+    'read_anew', (select count(*) from public.agent_decision_ledger l
+                  where l.workspace_id = p_workspace_id and l.set_aside_at is null));
+end
+$$;
+
+comment on function public.set_text_config(text, text) is
+  'In which text search configuration a workspace''s decisions and questions are read; null: English. Its decisions are read anew at once.';
+
+-- decision_ledger/386_set_similarity_range.sql ----------------------------------------------------------------------
+
+create or replace function public.set_similarity_range(
+  p_workspace_id text, p_embedding_model text, p_floor float8 default null, p_ceiling float8 default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_problem text := case
+    when p_embedding_model is null or p_embedding_model !~ '\S' then 'p_embedding_model is blank.'
+    when octet_length(p_embedding_model) > 1000 then 'p_embedding_model is longer than 1000 bytes.'
+    when (p_floor is null) <> (p_ceiling is null) then 'p_floor and p_ceiling are given together or not at all.'
+    when not (p_floor >= -1 and p_ceiling <= 1 and p_floor < p_ceiling) -- NaN is greater than 1
+      then 'p_floor and p_ceiling are cosines from -1 to 1, the floor below the ceiling.'
+  end;
+  v_changed boolean;
+begin
+  -- guard
+  perform ranked_ledger.check_recording_workspace(p_workspace_id);
+  if v_problem is not null then
+    raise sqlstate '22023' using
+      message = v_problem,
+      hint = 'Name the model as the decisions do (embedding_model), and the cosines that count as 0 and as 1.';
+  end if;
+
+  -- mutate
+  if p_floor is null then
+    delete from ranked_ledger.similarity_ranges r
+    where r.workspace_id = p_workspace_id and r.embedding_model = p_embedding_model;
+  else
+    insert into ranked_ledger.similarity_ranges as r (workspace_id, embedding_model, floor, ceiling)
+    values (p_workspace_id, p_embedding_model, p_floor, p_ceiling)
+    on conflict (workspace_id, embedding_model) do update set floor = excluded.floor, ceiling = excluded.ceiling
+    where (r.floor, r.ceiling) <> (excluded.floor, excluded.ceiling);
+  end if;
+  v_changed := found;
+  return get_workspace_settings(p_workspace_id) || jsonb_build_object('changed', v_changed);
+end
+$$;
+
+comment on function public.set_similarity_range(text, text, float8, float8) is
+  'Which cosines of an embedding model count as 0 (floor and below) and as 1 (ceiling and above) in a workspace; without both the range is taken back.';
+
 -- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
 
 -- The RPCs of docs/sql-api.md: the list that access, upgrade and doctor share.
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'ledger_schema_version',
-  'ledger_status', 'link_decisions', 'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision',
-  'prune_traces', 'recall_decisions', 'recall_policy_stats', 'record_decision', 'record_decisions',
-  'set_decision_importance', 'set_decision_lifecycle', 'supersede_decision', 'touch_decision_recall',
-  'unlink_decisions'];
+  'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'get_workspace_settings',
+  'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions', 'mark_recall_usage',
+  'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
+  'record_decision', 'record_decisions', 'set_decision_importance', 'set_decision_lifecycle', 'set_similarity_range',
+  'set_text_config', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
 

@@ -52,6 +52,28 @@ create or replace trigger agent_decision_ledger_fill_lexemes_update
   for each row when (new.rationale is distinct from old.rationale)
   execute function ranked_ledger.fill_search_lexemes();
 
+-- Words that did not change are not written again.
+create or replace function ranked_ledger.read_anew(p_workspace_id text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_config regconfig := ranked_ledger.text_config(p_workspace_id);
+begin
+  perform from public.agent_decision_ledger l
+  where l.workspace_id = p_workspace_id order by l.memory_id for no key update;
+  update public.agent_decision_ledger l
+  set search_lexemes = d.lexemes
+  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale) as lexemes
+        from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
+        where r.workspace_id = p_workspace_id offset 0) as d -- read once
+  where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;
+end
+$$;
+
+comment on function ranked_ledger.read_anew(text) is
+  'Reads the words of a workspace''s decisions again, in its text search configuration of now.';
+
 -- The words of a question are read in the configuration of now, so those of the decisions have to be too. One that does not
 -- exist is refused here (42704), and not at each write that follows.
 create or replace function ranked_ledger.follow_text_config()
@@ -59,13 +81,9 @@ returns trigger language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  perform from public.agent_decision_ledger l
-  where l.workspace_id in (old.workspace_id, new.workspace_id) order by l.memory_id for no key update;
-  update public.agent_decision_ledger l
-  set search_lexemes = ranked_ledger.decision_lexemes(ranked_ledger.text_config(l.workspace_id), m.content, l.rationale)
-  from public.agent_memories m
-  where m.id = l.memory_id and l.workspace_id in (old.workspace_id, new.workspace_id);
-  perform ranked_ledger.text_config(new.workspace_id);
+  perform ranked_ledger.read_anew(w.workspace_id)
+  from (select distinct u.workspace_id from unnest(array[old.workspace_id, new.workspace_id]) as u (workspace_id)) as w
+  where w.workspace_id is not null;
   return null;
 end
 $$;
