@@ -91,9 +91,8 @@ def test_a_hit_without_a_word_of_the_query_is_not_said_to_match(capsys: pytest.C
 def test_the_hint_of_an_empty_recall_names_options(capsys: pytest.CaptureFixture[str]) -> None:
     hint = "No decision is in scope (include_superseded shows retired ones); status() lists workspaces."
     output.console().print(tables.hits(Recall((), hint=hint)))
-    assert (
-        "(--include-superseded shows retired ones); `ranked-ledger doctor` lists" in capsys.readouterr().out
-    )
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "(--include-superseded shows retired ones); `ranked-ledger doctor` lists" in shown
 
 
 def a_hit(**changes: object) -> Hit:
