@@ -25,6 +25,7 @@ MAX_GROUNDS: Final = 100
 MAX_STEP: Final = 1_000_000_000
 MAX_HITS: Final = 1_000
 MAX_PAGE: Final = 500
+MAX_DEPTH: Final = 2_147_483_647
 MAX_PRUNED: Final = 10_000
 MAX_KEY_CHARACTERS: Final = 255
 _MAX_REPEATED: Final = 40
@@ -89,6 +90,13 @@ def finite(name: str, value: object, *, minimum: float | None = None) -> float:
         raise InvalidArgumentError(f"{name} must be finite; it is {number!r}")
     if minimum is not None and number < minimum:
         raise InvalidArgumentError(f"{name} must be at least {minimum:g}; it is {number!r}")
+    return number
+
+
+def cosine(name: str, value: object) -> float:
+    number = finite(name, value)
+    if not -1 <= number <= 1:
+        raise InvalidArgumentError(f"{name} must be a cosine, in [-1, 1]; it is {number!r}")
     return number
 
 

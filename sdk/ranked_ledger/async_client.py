@@ -15,7 +15,6 @@ import httpx
 from ranked_ledger import asking, batches, calls, embeddings, recording, wire
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.calls import Call
-from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.models import (
     UNSET,
@@ -25,16 +24,13 @@ from ranked_ledger.models import (
     DecisionInput,
     DecisionRef,
     Edge,
-    Enrolled,
     Forgotten,
     Fusion,
+    Impact,
     Lifecycle,
     NewDecision,
-    PolicyStats,
-    Pruned,
     Relation,
     SettableLifecycle,
-    Status,
     Superseded,
     Unset,
     UsageMarked,
@@ -42,13 +38,14 @@ from ranked_ledger.models import (
     Weights,
 )
 from ranked_ledger.recalls import Recall
-from ranked_ledger.session import Session, given_or_new
+from ranked_ledger.session import given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
+from ranked_ledger.upkeep import AsyncUpkeep
 
 T = TypeVar("T")
 
 
-class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
+class AsyncRankedLedger(AsyncUpkeep):
     """`RankedLedger` for asyncio: the same methods with the same arguments, awaited.
 
     `timeline` is walked with `async for`; `record_many` takes asynchronous iterables too; a synchronous
@@ -216,6 +213,12 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
         """As `RankedLedger.get`."""
         return await self._run(calls.get(self.workspace, decision))
 
+    async def impact(
+        self, decision: DecisionRef, *, max_depth: int | None = None, limit: int = 500
+    ) -> Impact:
+        """As `RankedLedger.impact`."""
+        return await self._run(calls.impact(self.workspace, decision, max_depth=max_depth, limit=limit))
+
     def timeline(
         self,
         *,
@@ -307,22 +310,6 @@ class AsyncRankedLedger(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
     ) -> UsageMarked:
         """As `RankedLedger.mark_ignored`."""
         return await self._run(calls.mark_usage(self.workspace, recall, ignored=decisions, reason=reason))
-
-    async def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
-        """As `RankedLedger.policy_stats`."""
-        return await self._run(calls.policy_stats(self.workspace, since))
-
-    async def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
-        """As `RankedLedger.prune_traces`."""
-        return await self._run(calls.prune_traces(self.workspace, before, limit))
-
-    async def status(self, *, everywhere: bool = False) -> Status:
-        """As `RankedLedger.status`."""
-        return await self._run(calls.status(self._scope(everywhere)))
-
-    async def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
-        """As `RankedLedger.enroll_missing`."""
-        return await self._run(calls.enroll_missing(self._scope(everywhere), limit))
 
     async def _run(self, call: Call[T]) -> T:
         if not self._gate.passed:

@@ -24,6 +24,7 @@ from ranked_ledger.models import (
     Edge,
     Enrolled,
     Forgotten,
+    Impact,
     Lifecycle,
     Page,
     PolicyStats,
@@ -33,6 +34,7 @@ from ranked_ledger.models import (
     Status,
     Superseded,
     UsageMarked,
+    WorkspaceSettings,
 )
 from ranked_ledger.recalls import Recall
 
@@ -40,16 +42,21 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 MAX_BATCH: Final = 500
+_LONGEST_CALL: Final = 65.0  # a call of the platform ends after 60
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One RPC: its function, its JSON body, what its answer becomes, and whether a repeat is safe."""
+    """One RPC: its function, its JSON body, what its answer becomes, and whether a repeat is safe.
+
+    `seconds`: what the server may take for it; a client with a shorter timeout waits as long.
+    """
 
     function: str
     body: Mapping[str, Any]
     parse: Callable[[Any], T]
     repeatable: bool = True
+    seconds: float = 0.0
 
     def adding(self, **body: Any) -> Call[T]:
         """The same call with more arguments: an embedding that was computed after the rest was checked."""
@@ -109,6 +116,18 @@ def record_many(
 def get(workspace: str, decision: DecisionRef) -> Call[DecisionDetail]:
     body = _set(workspace_id=workspace, memory_id=check.decision("decision", decision))
     return Call("get_decision", body, _model(DecisionDetail))
+
+
+def impact(workspace: str, decision: DecisionRef, *, max_depth: int | None, limit: int) -> Call[Impact]:
+    body = _set(
+        workspace_id=workspace,
+        memory_id=check.decision("decision", decision),
+        max_depth=None
+        if max_depth is None
+        else check.whole("max_depth", max_depth, minimum=1, maximum=check.MAX_DEPTH),
+        limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
+    )
+    return Call("decision_impact", body, _model(Impact))
 
 
 def timeline(
@@ -264,6 +283,27 @@ def prune_traces(workspace: str, before: datetime, limit: int) -> Call[Pruned]:
         limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_PRUNED),
     )
     return Call("prune_traces", body, _model(Pruned))
+
+
+def settings(workspace: str) -> Call[WorkspaceSettings]:
+    return Call("get_workspace_settings", _set(workspace_id=workspace), _model(WorkspaceSettings))
+
+
+def set_text_config(workspace: str, text_config: str | None) -> Call[WorkspaceSettings]:
+    body = _set(workspace_id=workspace, text_config=check.name("text_config", text_config))
+    return Call("set_text_config", body, _model(WorkspaceSettings), seconds=_LONGEST_CALL)
+
+
+def set_similarity_range(
+    workspace: str, embedding_model: str, limits: tuple[float, float] | None
+) -> Call[WorkspaceSettings]:
+    """`limits`: floor and ceiling; None takes the range back."""
+    model = check.text("embedding_model", embedding_model, max_bytes=check.MAX_NAME_BYTES)
+    floor, ceiling = (None, None) if limits is None else map(check.cosine, ("floor", "ceiling"), limits)
+    if floor is not None and ceiling is not None and floor >= ceiling:
+        raise InvalidArgumentError(f"floor must be below ceiling; they are {floor!r} and {ceiling!r}")
+    body = _set(workspace_id=workspace, embedding_model=model, floor=floor, ceiling=ceiling)
+    return Call("set_similarity_range", body, _model(WorkspaceSettings))
 
 
 def enroll_missing(workspace: str | None, limit: int) -> Call[Enrolled]:

@@ -15,7 +15,6 @@ import httpx
 from ranked_ledger import asking, batches, calls, embeddings, recording, wire
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.calls import Call
-from ranked_ledger.embeddings import Embedder
 from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.models import (
     UNSET,
@@ -25,16 +24,13 @@ from ranked_ledger.models import (
     DecisionInput,
     DecisionRef,
     Edge,
-    Enrolled,
     Forgotten,
     Fusion,
+    Impact,
     Lifecycle,
     NewDecision,
-    PolicyStats,
-    Pruned,
     Relation,
     SettableLifecycle,
-    Status,
     Superseded,
     Unset,
     UsageMarked,
@@ -42,13 +38,14 @@ from ranked_ledger.models import (
     Weights,
 )
 from ranked_ledger.recalls import Recall
-from ranked_ledger.session import Session, given_or_new
+from ranked_ledger.session import given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, Timeline, walk
+from ranked_ledger.upkeep import Upkeep
 
 T = TypeVar("T")
 
 
-class RankedLedger(Session[httpx.Client, Embedder]):
+class RankedLedger(Upkeep):
     """A client of the decision ledger in one workspace. Safe to share between threads.
 
     - `url`, `key`: of the Supabase project; the secret key (`sb_secret_...`) or the legacy service_role key.
@@ -302,6 +299,17 @@ class RankedLedger(Session[httpx.Client, Embedder]):
         """
         return self._run(calls.get(self.workspace, decision))
 
+    def impact(self, decision: DecisionRef, *, max_depth: int | None = None, limit: int = 500) -> Impact:
+        """What rests on a decision, directly and further on: what to look at before it is replaced.
+
+        - `max_depth`: show only so many steps of `depends_on`; None: all. `limit`: 1 to 1,000 decisions.
+          The numbers are of everything that rests on it all the same.
+
+        Example:
+            >>> [one.summary for one in ledger.impact(old).decisions]          # doctest: +SKIP
+        """
+        return self._run(calls.impact(self.workspace, decision, max_depth=max_depth, limit=limit))
+
     def timeline(
         self,
         *,
@@ -445,44 +453,6 @@ class RankedLedger(Session[httpx.Client, Embedder]):
             >>> ledger.mark_ignored(recall, recall[2], reason="another customer")  # doctest: +SKIP
         """
         return self._run(calls.mark_usage(self.workspace, recall, ignored=decisions, reason=reason))
-
-    def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
-        """How the recall policies of the workspace have done, side by side.
-
-        - `since`: count only traces from then on; with a time zone.
-
-        Example:
-            >>> [(one.recall_policy, one.used_rate) for one in ledger.policy_stats()]  # doctest: +SKIP
-        """
-        return self._run(calls.policy_stats(self.workspace, since))
-
-    def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
-        """Delete the oldest traces before a moment (with a time zone), at most `limit` of them a call.
-
-        Example:
-            >>> while ledger.prune_traces(before=cutoff).more: ...             # doctest: +SKIP
-        """
-        return self._run(calls.prune_traces(self.workspace, before, limit))
-
-    def status(self, *, everywhere: bool = False) -> Status:
-        """How the ledger stands: versions, counts, failures, checks.
-
-        - `everywhere`: all workspaces instead of the client's.
-
-        Example:
-            >>> [check.name for check in ledger.status().checks if not check.ok]  # doctest: +SKIP
-        """
-        return self._run(calls.status(self._scope(everywhere)))
-
-    def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
-        """Enrol the decisions that have no ledger row yet, at most `limit` a call.
-
-        - `everywhere`: all workspaces instead of the client's.
-
-        Example:
-            >>> while ledger.enroll_missing().more: ...                        # doctest: +SKIP
-        """
-        return self._run(calls.enroll_missing(self._scope(everywhere), limit))
 
     def _run(self, call: Call[T]) -> T:
         if not self._gate.passed:

@@ -24,9 +24,11 @@ RELOAD: Final = "notify pgrst, 'reload schema'"
 MEND: Final = "ranked-ledger doctor --mend"
 # The functions that clients call; a test compares them with docs/sql-api.md.
 FUNCTIONS: Final = (
+    "decision_impact",
     "enroll_missing_decisions",
     "forget_decision",
     "get_decision",
+    "get_workspace_settings",
     "ledger_schema_version",
     "ledger_status",
     "link_decisions",
@@ -41,6 +43,8 @@ FUNCTIONS: Final = (
     "record_decisions",
     "set_decision_importance",
     "set_decision_lifecycle",
+    "set_similarity_range",
+    "set_text_config",
     "supersede_decision",
     "touch_decision_recall",
     "unlink_decisions",

@@ -189,6 +189,38 @@ class DecisionDetail(Decision):
     __hash__ = Decision.__hash__
 
 
+class Dependent(ChainLink):
+    """A decision that rests on another one, as an `Impact` shows it.
+
+    - `depth`: 1 where it rests on it directly. `via`: what it rests on along the shortest path.
+    - `rests_on_retired`: something that it rests on directly is superseded, rejected or gone.
+    """
+
+    project_id: str | None = None
+    task_id: str | None = None
+    importance: float
+    depth: int
+    via: UUID
+    rests_on_retired: bool = False
+
+
+class Impact(Answer):
+    """What rests on a decision, directly and further on, live or not.
+
+    - `decisions`: the nearest first, then by importance. `more`: there are others, too far or past the limit.
+    - `direct`, `total`, `live` (active): how many there are in all, whatever was shown.
+    """
+
+    memory_id: UUID
+    summary: str | None = None
+    lifecycle_status: str | None = None
+    decisions: tuple[Dependent, ...] = ()
+    direct: int
+    total: int
+    live: int
+    more: bool = False
+
+
 @dataclass(frozen=True)
 class Page(Sequence[Decision]):
     """One page of a timeline. `next` is the cursor of the page after it, or None on the last one."""
@@ -271,6 +303,29 @@ class Pruned(Answer):
 
     deleted: int
     more: bool
+
+
+class SimilarityRange(Answer):
+    """The cosines of an embedding model that count as 0 (up to `floor`) and as 1 (from `ceiling` on)."""
+
+    embedding_model: str
+    floor: float
+    ceiling: float
+
+
+class WorkspaceSettings(Answer):
+    """What a workspace chose.
+
+    - `text_config`: the text search configuration that its decisions and questions are read in.
+    - `changed`: after a change, whether anything was different before; None otherwise.
+    - `read_anew`: after `set_text_config`, how many decisions were read in it.
+    """
+
+    workspace_id: str
+    text_config: str
+    similarity_ranges: tuple[SimilarityRange, ...] = ()
+    changed: bool | None = None
+    read_anew: int | None = None
 
 
 class Enrolled(Answer):

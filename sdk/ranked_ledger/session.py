@@ -240,7 +240,7 @@ class Session(Generic[Http, AnyEmbedder]):
                 f"{self._connection.rest_url}/rpc/{call.function}",
                 content=content,
                 headers=self._connection.headers,
-                timeout=self._options.timeout,
+                timeout=max(self._options.timeout, call.seconds),
             )
         except httpx.InvalidURL as problem:
             raise wire.failure(problem) from None

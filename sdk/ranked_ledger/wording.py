@@ -13,9 +13,11 @@ from typing import Final
 # Functions of docs/sql-api.md whose method has another name. A test looks for every one of them.
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "decision_impact": "impact",
         "enroll_missing_decisions": "enroll_missing",
         "forget_decision": "forget",
         "get_decision": "get",
+        "get_workspace_settings": "settings",
         "ledger_status": "status",
         "link_decisions": "link",
         "list_decisions": "timeline",
@@ -28,6 +30,8 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType(
         "record_decisions": "record_many",
         "set_decision_importance": "set_importance",
         "set_decision_lifecycle": "set_lifecycle",
+        "set_similarity_range": "set_similarity_range",
+        "set_text_config": "set_text_config",
         "supersede_decision": "supersede",
         "unlink_decisions": "unlink",
     }

@@ -89,6 +89,7 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.record("w", recording.checked(FULL), key="k"),
     calls.record_many("w", [recording.checked(FULL)], key="k"),
     calls.get("w", answers.MEMORY),
+    calls.impact("w", answers.MEMORY, max_depth=2, limit=5),
     calls.timeline(
         "w",
         project="p",
@@ -139,6 +140,9 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.policy_stats("w", datetime.now(UTC)),
     calls.prune_traces("w", datetime.now(UTC), 5),
     calls.enroll_missing("w", 5),
+    calls.settings("w"),
+    calls.set_text_config("w", "german"),
+    calls.set_similarity_range("w", "m", (0.1, 0.2)),
 ]
 
 

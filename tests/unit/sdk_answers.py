@@ -103,5 +103,9 @@ def recall(*hits: dict[str, Any], **changed: Any) -> dict[str, Any]:
     }
 
 
+def settings(**changed: Any) -> dict[str, Any]:
+    return {"workspace_id": "acme", "text_config": "pg_catalog.english", "similarity_ranges": [], **changed}
+
+
 def error(code: str, message: str = "no", **changed: Any) -> dict[str, Any]:
     return {"code": code, "message": message, "details": None, "hint": None, **changed}

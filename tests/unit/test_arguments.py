@@ -142,3 +142,41 @@ def test_decisions_are_named_by_model_id_or_text_and_sent_once() -> None:
 def test_a_moment_needs_its_time_zone() -> None:
     with pytest.raises(InvalidArgumentError, match="before has no time zone"):
         calls.prune_traces("acme", datetime(2026, 1, 1), 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "limits", "said"),
+    [
+        ("", (0.1, 0.2), "embedding_model is blank"),
+        ("m" * 1_001, (0.1, 0.2), "embedding_model has 1,001 bytes"),
+        ("m", (0.2, 0.2), "floor must be below ceiling"),
+        ("m", (0.3, 0.2), "floor must be below ceiling"),
+        ("m", (-1.5, 0.2), "floor must be a cosine"),
+        ("m", (0.1, 1.5), "ceiling must be a cosine"),
+        ("m", (math.nan, 0.5), "floor must be finite"),
+        ("m", (0.1, None), "ceiling must be a number"),
+    ],
+)
+def test_a_similarity_range_that_is_none(model: str, limits: Any, said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        calls.set_similarity_range("w", model, limits)
+
+
+@pytest.mark.parametrize("limits", [(-1, 1), (0, 1), (-0.0, 0.1), (0.75, 0.86)])
+def test_a_similarity_range_that_is_one_is_sent(limits: tuple[float, float]) -> None:
+    body = calls.set_similarity_range("w", "m", limits).body
+    assert (body["p_floor"], body["p_ceiling"]) == limits
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_depth": 0}, "max_depth"),
+        ({"max_depth": 2**31}, "max_depth"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 1_001}, "limit"),
+    ],
+)
+def test_an_impact_has_a_depth_and_a_limit(wrong: dict[str, int], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        calls.impact("w", answers.MEMORY, **{"max_depth": None, "limit": 500, **wrong})

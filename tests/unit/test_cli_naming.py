@@ -17,8 +17,12 @@ PROGRAM: Any = typer.main.get_command(cli.app)
 
 @pytest.mark.parametrize("command", naming.COMMANDS.values())
 def test_every_command_that_is_named_is_there(command: str) -> None:
-    name, *options = shlex.split(command)
-    known = [option for parameter in PROGRAM.commands[name].params for option in parameter.opts]
+    found, words = PROGRAM, shlex.split(command)
+    while words and words[0] in getattr(found, "commands", {}):
+        found = found.commands[words.pop(0)]
+    assert found is not PROGRAM
+    options = words
+    known = [option for parameter in found.params for option in parameter.opts]
     assert set(options) <= set(known)
 
 

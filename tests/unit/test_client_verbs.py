@@ -105,6 +105,23 @@ class Broken:
             {"used": 1, "ignored": 0, "already": 0, "unknown": []},
             {"p_request_id": str(answers.REQUEST), "p_used": [str(answers.MEMORY)]},
         ),
+        (
+            "impact",
+            (answers.MEMORY,),
+            "decision_impact",
+            {"memory_id": str(answers.MEMORY), "direct": 0, "total": 0, "live": 0},
+            {"p_memory_id": str(answers.MEMORY), "p_limit": 500},
+        ),
+        ("settings", (), "get_workspace_settings", answers.settings(), {}),
+        ("set_text_config", ("german",), "set_text_config", answers.settings(), {"p_text_config": "german"}),
+        ("set_text_config", (None,), "set_text_config", answers.settings(), {}),
+        (
+            "clear_similarity_range",
+            ("e5",),
+            "set_similarity_range",
+            answers.settings(),
+            {"p_embedding_model": "e5"},
+        ),
         ("policy_stats", (), "recall_policy_stats", [], {}),
         ("enroll_missing", (), "enroll_missing_decisions", {"enrolled": 0}, {"p_limit": 10_000}),
         ("status", (), "ledger_status", {"schema_version": 1}, {}),
@@ -359,3 +376,58 @@ def test_a_given_http_client_is_used_and_left_open(server: respx.MockRouter, mak
     given.close()
     assert not http.is_closed
     probe.result(http.close() if isinstance(http, httpx.Client) else http.aclose())
+
+
+def test_an_impact_is_read_with_its_parts(server: respx.MockRouter, ledger: Driver) -> None:
+    answer = {
+        "memory_id": str(answers.MEMORY),
+        "summary": "Invoices are immutable",
+        "lifecycle_status": "active",
+        "decisions": [
+            {
+                "memory_id": str(answers.OTHER),
+                "summary": "Corrections are credit notes",
+                "step_index": 4,
+                "project_id": None,
+                "task_id": "invoicing",
+                "lifecycle_status": "active",
+                "importance": 0.9,
+                "depth": 1,
+                "via": str(answers.MEMORY),
+                "rests_on_retired": False,
+            }
+        ],
+        "direct": 1,
+        "total": 7,
+        "live": 5,
+        "more": True,
+    }
+    route = server.post("/decision_impact").respond(json=answer)
+    found = ledger.impact(answers.MEMORY, max_depth=1, limit=1)
+    assert found.model_dump(mode="json") == answer
+    assert sent(route)[0] | {"p_max_depth": 1, "p_limit": 1} == sent(route)[0]
+    server.post("/get_decision").respond(json=answers.decision())
+    ledger.get(found.decisions[0])  # what is found can be asked for
+
+
+def test_a_similarity_range_is_sent_and_read(server: respx.MockRouter, ledger: Driver) -> None:
+    kept = {"embedding_model": "e5", "floor": 0.75, "ceiling": 0.86}
+    answer = answers.settings(similarity_ranges=[kept], changed=True)
+    route = server.post("/set_similarity_range").respond(json=answer)
+    found = ledger.set_similarity_range("e5", floor=0.75, ceiling=0.86)
+    assert sent(route) == [{"p_workspace_id": "acme", **{f"p_{name}": one for name, one in kept.items()}}]
+    assert found.similarity_ranges == (rl.SimilarityRange(**kept),)
+    assert (found.changed, found.read_anew) == (True, None)
+
+
+@pytest.mark.parametrize(("timeout", "waits_for"), [(0.5, 65.0), (300.0, 300.0)])
+def test_a_workspace_that_is_read_anew_is_waited_for(
+    server: respx.MockRouter, make: MakeDriver, timeout: float, waits_for: float
+) -> None:
+    route = server.post("/set_text_config").respond(json=answers.settings())
+    other = server.post("/get_workspace_settings").respond(json=answers.settings())
+    ledger = make(timeout=timeout)
+    ledger.set_text_config("german")
+    ledger.settings()
+    assert route.calls[0].request.extensions["timeout"]["read"] == waits_for
+    assert other.calls[0].request.extensions["timeout"]["read"] == timeout

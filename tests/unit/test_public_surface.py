@@ -35,6 +35,7 @@ CORE = [
     "session",
     "settings",
     "timeline",
+    "upkeep",
     "wire",
 ]
 

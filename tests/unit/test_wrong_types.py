@@ -32,6 +32,10 @@ NEEDED = {
     "lifecycle": "stale",
     "importance": 0.5,
     "recall": UUID(int=3),
+    "embedding_model": "m",
+    "floor": 0.1,
+    "ceiling": 0.2,
+    "text_config": "german",
     "before": datetime(2026, 1, 1, tzinfo=UTC),
 }
 NO_CALLS = {"close", "aclose", "with_options", "from_env", "from_supabase", "from_postgrest"}

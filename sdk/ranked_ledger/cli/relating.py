@@ -1,4 +1,4 @@
-"""Commands about edges and lifecycles: link, unlink, lifecycle."""
+"""Commands about edges and lifecycles: link, unlink, impact, lifecycle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 from rich.text import Text
 
-from ranked_ledger.cli import tables
+from ranked_ledger.cli import impact_tree, tables
 from ranked_ledger.cli.connection import Actor, AsJson, MemoryId, Reason, Workspace, connect
 from ranked_ledger.cli.output import show
 from ranked_ledger.models import Relation, SettableLifecycle
@@ -59,6 +59,22 @@ def unlink(
         lambda: Text(f"{edge.from_memory_id} {edge.relation} {edge.to_memory_id} {done}."),
         as_json=as_json,
     )
+
+
+@commands.command(epilog='Example: ranked-ledger impact "$ID" -w acme --max-depth 2')
+def impact(
+    memory_id: MemoryId,
+    workspace: Workspace,
+    max_depth: Annotated[
+        int | None, typer.Option(help="Show only so many steps of depends_on; 1: what rests on it directly.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Show 1 to 1000 decisions.")] = 500,
+    as_json: AsJson = False,
+) -> None:
+    """What rests on a decision, directly and further on: to look at before it is replaced."""
+    with connect(workspace) as ledger:
+        found = ledger.impact(memory_id, max_depth=max_depth, limit=limit)
+    show(found, lambda: impact_tree.text(found), as_json=as_json)
 
 
 @lifecycle.command(epilog='Example: ranked-ledger lifecycle reject "$ID" -w acme --reason "never agreed"')

@@ -1,0 +1,145 @@
+"""What both clients do for a workspace as a whole: its settings, statistics, traces and checks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeVar
+
+import httpx
+
+from ranked_ledger import calls
+from ranked_ledger.calls import Call
+from ranked_ledger.embeddings import AsyncEmbedder, Embedder
+from ranked_ledger.models import Enrolled, PolicyStats, Pruned, Status, WorkspaceSettings
+from ranked_ledger.session import Session
+
+T = TypeVar("T")
+
+
+class Upkeep(Session[httpx.Client, Embedder]):
+    """The part of `RankedLedger` that is about no single decision."""
+
+    def _run(self, call: Call[T]) -> T:
+        raise NotImplementedError
+
+    def settings(self) -> WorkspaceSettings:
+        """What the workspace chose: its text search configuration, and the similarity ranges of its models.
+
+        Example:
+            >>> ledger.settings().text_config                                  # doctest: +SKIP
+            'pg_catalog.english'
+        """
+        return self._run(calls.settings(self.workspace))
+
+    def set_text_config(self, text_config: str | None) -> WorkspaceSettings:
+        """Choose the language in which the workspace's decisions and questions are read.
+
+        - `text_config`: a text search configuration of PostgreSQL, such as german or simple; None: English.
+
+        Its decisions are read anew at once, ten thousand in some seconds: the call waits up to a minute,
+        whatever `timeout` says. Raises `InvalidArgumentError`, which lists what there is, for an unknown one.
+
+        Example:
+            >>> ledger.set_text_config("german").read_anew                     # doctest: +SKIP
+        """
+        return self._run(calls.set_text_config(self.workspace, text_config))
+
+    def set_similarity_range(
+        self, embedding_model: str, *, floor: float, ceiling: float
+    ) -> WorkspaceSettings:
+        """Say which cosines of an embedding model count as 0 and as 1 in the workspace's recalls.
+
+        - `embedding_model`: its name, as recalls give it. `floor`, `ceiling`: in [-1,1]; a model whose
+          cosines all lie between 0.75 and 0.86 hardly ranks without them.
+
+        Example:
+            >>> ledger.set_similarity_range("e5-small", floor=0.75, ceiling=0.86)  # doctest: +SKIP
+        """
+        return self._run(calls.set_similarity_range(self.workspace, embedding_model, (floor, ceiling)))
+
+    def clear_similarity_range(self, embedding_model: str) -> WorkspaceSettings:
+        """Take the range of an embedding model back: its cosines count as they are.
+
+        Example:
+            >>> ledger.clear_similarity_range("e5-small").changed              # doctest: +SKIP
+        """
+        return self._run(calls.set_similarity_range(self.workspace, embedding_model, None))
+
+    def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
+        """How the recall policies of the workspace have done, side by side.
+
+        - `since`: count only traces from then on; with a time zone.
+
+        Example:
+            >>> [(one.recall_policy, one.used_rate) for one in ledger.policy_stats()]  # doctest: +SKIP
+        """
+        return self._run(calls.policy_stats(self.workspace, since))
+
+    def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
+        """Delete the oldest traces before a moment (with a time zone), at most `limit` of them a call.
+
+        Example:
+            >>> while ledger.prune_traces(before=cutoff).more: ...             # doctest: +SKIP
+        """
+        return self._run(calls.prune_traces(self.workspace, before, limit))
+
+    def status(self, *, everywhere: bool = False) -> Status:
+        """How the ledger stands: versions, counts, failures, checks.
+
+        - `everywhere`: all workspaces instead of the client's.
+
+        Example:
+            >>> [check.name for check in ledger.status().checks if not check.ok]  # doctest: +SKIP
+        """
+        return self._run(calls.status(self._scope(everywhere)))
+
+    def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
+        """Enrol the decisions that have no ledger row yet, at most `limit` a call.
+
+        - `everywhere`: all workspaces instead of the client's.
+
+        Example:
+            >>> while ledger.enroll_missing().more: ...                        # doctest: +SKIP
+        """
+        return self._run(calls.enroll_missing(self._scope(everywhere), limit))
+
+
+class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
+    """The same part of `AsyncRankedLedger`."""
+
+    async def _run(self, call: Call[T]) -> T:
+        raise NotImplementedError
+
+    async def settings(self) -> WorkspaceSettings:
+        """As `RankedLedger.settings`."""
+        return await self._run(calls.settings(self.workspace))
+
+    async def set_text_config(self, text_config: str | None) -> WorkspaceSettings:
+        """As `RankedLedger.set_text_config`."""
+        return await self._run(calls.set_text_config(self.workspace, text_config))
+
+    async def set_similarity_range(
+        self, embedding_model: str, *, floor: float, ceiling: float
+    ) -> WorkspaceSettings:
+        """As `RankedLedger.set_similarity_range`."""
+        return await self._run(calls.set_similarity_range(self.workspace, embedding_model, (floor, ceiling)))
+
+    async def clear_similarity_range(self, embedding_model: str) -> WorkspaceSettings:
+        """As `RankedLedger.clear_similarity_range`."""
+        return await self._run(calls.set_similarity_range(self.workspace, embedding_model, None))
+
+    async def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
+        """As `RankedLedger.policy_stats`."""
+        return await self._run(calls.policy_stats(self.workspace, since))
+
+    async def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
+        """As `RankedLedger.prune_traces`."""
+        return await self._run(calls.prune_traces(self.workspace, before, limit))
+
+    async def status(self, *, everywhere: bool = False) -> Status:
+        """As `RankedLedger.status`."""
+        return await self._run(calls.status(self._scope(everywhere)))
+
+    async def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
+        """As `RankedLedger.enroll_missing`."""
+        return await self._run(calls.enroll_missing(self._scope(everywhere), limit))
