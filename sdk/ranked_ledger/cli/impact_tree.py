@@ -71,4 +71,4 @@ def _item(one: Dependent) -> Padding:
     stream = "/".join(filter(None, (one.project_id, one.task_id)))
     about = f"step {one.step_index}, importance {one.importance:.2f}{f', {stream}' if stream else ''}"
     what.append(f"\n  {one.memory_id}", "dim").append("  ").append_text(one_line(about, "dim"))
-    return Padding(what, (0, 0, 0, _INDENT * (level - 1)))
+    return Padding(what, (0, 0, 0, _INDENT * (level - 1)), expand=False)

@@ -39,9 +39,9 @@ begin
   if v_config is null then
     raise sqlstate '22023' using
       message = format('There is no text search configuration %s.', left(p_text_config, 100)),
-      detail = (select 'Here are: ' || string_agg(c.cfgname, ', ' order by c.cfgname) || '.'
-                from pg_ts_config c where pg_ts_config_is_visible(c.oid)),
-      hint = 'Take one of `select cfgname from pg_ts_config`, or leave it out for English.';
+      hint = (select 'These are known, as `select cfgname from pg_ts_config` lists them: '
+                     || string_agg(c.cfgname, ', ' order by c.cfgname) || '.'
+              from pg_ts_config c where pg_ts_config_is_visible(c.oid));
   end if;
 
   -- mutate: a change reads all decisions anew by its trigger
