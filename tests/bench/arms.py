@@ -79,6 +79,9 @@ class Sessions:
     def __init__(self, database: Database) -> None:
         self._own = database.connect("service_role")
         self._peers = database.connect("service_role")
+        for session in (self._own, self._peers):
+            # the slowest peer needs half a minute at 100,000: what needs more is a fault, and ends the run
+            session.execute("set statement_timeout = '5min'")
         # a plan for any question computes what this one does not ask for, and costs them up to six times the time
         self._peers.execute("set plan_cache_mode = force_custom_plan")
 
