@@ -302,24 +302,26 @@ class Changes:
     # settings and verbs
 
     def configure(self, connection: Connection) -> None:
-        if self.rand.random() < 0.3:
+        config = self.rand.choice(("pg_catalog.simple", "pg_catalog.german", "pg_catalog.english", None))
+        if self.rand.random() < 0.5:
+            call(connection, "set_text_config", workspace_id=self.some(), text_config=config)
+        elif config is None:
             connection.execute(
                 "delete from ranked_ledger.workspace_settings where workspace_id = %s", (self.some(),)
             )
-            return
-        connection.execute(
-            "insert into ranked_ledger.workspace_settings values (%s, %s)"
-            " on conflict (workspace_id) do update set text_config = excluded.text_config",
-            (self.some(), self.rand.choice(("pg_catalog.simple", "pg_catalog.german", "pg_catalog.english"))),
-        )
+        else:
+            connection.execute(
+                "insert into ranked_ledger.workspace_settings values (%s, %s)"
+                " on conflict (workspace_id) do update set text_config = excluded.text_config",
+                (self.some(), config),
+            )
 
     def calibrate(self, connection: Connection) -> None:
-        floor, ceiling = self.rand.choice(((0.1, 0.6), (0.75, 0.86), (-1, 1), (-0.5, 0.999)))
-        connection.execute(
-            "insert into ranked_ledger.similarity_ranges values (%s, %s, %s, %s)"
-            " on conflict (workspace_id, embedding_model) do update set floor = excluded.floor, ceiling = excluded.ceiling",
-            (self.some(), self.rand.choice(MODELS[:2]), floor, ceiling),
-        )
+        floor, ceiling = self.rand.choice(((0.1, 0.6), (0.75, 0.86), (-1, 1), (-0.5, 0.999), (None, None)))
+        call(
+            connection, "set_similarity_range", workspace_id=self.some(), embedding_model=self.rand.choice(MODELS[:2]),
+            floor=floor, ceiling=ceiling,
+        )  # fmt: skip
 
     def record(self, connection: Connection) -> None:
         call(

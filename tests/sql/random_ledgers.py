@@ -264,7 +264,10 @@ def random_call(world: World, relevances: list[float] | None = None) -> Call:
     maybe("p_current_step", None, 0, 50, 1000, 2_000_000_000, 2_147_483_647, -5)
     maybe("p_match_count", None, 0, -1, 1, 2, 3, 5, 20, 999, 1000, 10_000, chance=0.8)
     for weight in ("similarity", "importance", "recency", "dependency"):
-        maybe(f"p_w_{weight}", 0, 0, 1, 0.2, 1000, 1e300, 1e-300, chance=0.2)
+        # not more for recency: where it is cut off, 0 and 1e-304 are the same
+        maybe(
+            f"p_w_{weight}", 0, 0, 1, 0.2, 1000, 1e290 if weight == "recency" else 1e300, 1e-300, chance=0.2
+        )
     maybe("p_half_life_steps", None, 0, -1, 0.001, 1, 30, 1e9, math.inf, math.nan)
     maybe("p_dependency_saturation", None, 0, 0.5, 1, 2, 1e9, math.inf, math.nan)
     maybe("p_include_superseded", None, False, True, True)

@@ -63,9 +63,10 @@ components as (
               when similarity is null then 'fts'
               when text_relevance is null or %(fusion)s::text = 'none' then 'cosine'
               else %(fusion)s::text end as relevance_source,
-         case when step_distance / %(half_life)s::float8 > 700 then 0
+         case when step_distance / 700.0::float8 > %(half_life)s::float8 then 0
               else exp(-step_distance / %(half_life)s::float8) end as recency,
-         least(1, live_dependents / %(saturation)s::float8) as dependency_boost
+         case when live_dependents >= %(saturation)s::float8 then 1
+              else live_dependents / %(saturation)s::float8 end as dependency_boost
   from relevances r
 )
 select memory_id, summary, content, rationale, step_index, importance::float8, pinned, lifecycle_status,

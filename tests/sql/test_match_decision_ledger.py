@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from psycopg import IsolationLevel
 
 from tests.rig.databases import Database
 from tests.sql import ranking_oracle
@@ -77,6 +78,22 @@ def test_another_workspace_is_never_seen(ledger_db: Database) -> None:
     write(ledger_db, "Theirs", workspace_id="acme ")
     write(ledger_db, "Theirs", workspace_id="ACME")
     assert [row["content"] for row in match(ledger_db)] == ["Ours"]
+
+
+def test_a_decision_that_could_not_follow_its_memory_is_shown_in_neither_workspace(
+    ledger_db: Database,
+) -> None:
+    moved = write(ledger_db, "Moved")
+    write(ledger_db, "Theirs", workspace_id="other")
+    writer = ledger_db.connect("service_role")
+    writer.isolation_level = IsolationLevel.SERIALIZABLE
+    with writer.transaction():
+        writer.execute("update agent_memories set workspace_id = 'other' where id = %s", (moved,))
+    assert match(ledger_db) == []
+    assert [row["content"] for row in match(ledger_db, p_workspace_id="other")] == ["Theirs"]
+    hits = ranking_oracle.recall(ledger_db.service, {"p_workspace_id": "other"})["hits"]
+    assert sorted(hit["content"] for hit in hits) == ["Moved", "Theirs"], "a recall makes it good"
+    assert match(ledger_db) == []
 
 
 def test_the_newest_step_counts_retired_rows_and_other_filters_do_not_matter(ledger_db: Database) -> None:
