@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from uuid import UUID
 
 import httpx
 
-from ranked_ledger import asking, batches, calls, embeddings, recording, wire
-from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
+from ranked_ledger import batches, calls, embeddings, recording, wire
 from ranked_ledger.calls import Call
 from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.models import (
@@ -25,7 +23,6 @@ from ranked_ledger.models import (
     DecisionRef,
     Edge,
     Forgotten,
-    Fusion,
     Impact,
     Lifecycle,
     NewDecision,
@@ -33,19 +30,16 @@ from ranked_ledger.models import (
     SettableLifecycle,
     Superseded,
     Unset,
-    UsageMarked,
     Visibility,
-    Weights,
 )
-from ranked_ledger.recalls import Recall
+from ranked_ledger.recalling import AsyncRecalling
 from ranked_ledger.session import given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
-from ranked_ledger.upkeep import AsyncUpkeep
 
 T = TypeVar("T")
 
 
-class AsyncRankedLedger(AsyncUpkeep):
+class AsyncRankedLedger(AsyncRecalling):
     """`RankedLedger` for asyncio: the same methods with the same arguments, awaited.
 
     `timeline` is walked with `async for`; `record_many` takes asynchronous iterables too; a synchronous
@@ -146,69 +140,6 @@ class AsyncRankedLedger(AsyncUpkeep):
             raise
         return written
 
-    async def recall(
-        self,
-        query: str | None = None,
-        *,
-        task: str | None = None,
-        project: str | Unset | None = UNSET,
-        current_step: int | None = None,
-        limit: int = 10,
-        max_tokens: int | None = None,
-        include_superseded: bool = False,
-        include_stale: bool = False,
-        only_confirmed: bool = False,
-        include_personal: bool = True,
-        min_relevance: float | None = None,
-        weights: Weights | Mapping[str, float] | None = None,
-        half_life_steps: float | None = None,
-        dependency_saturation: float | None = None,
-        embedding: Sequence[float] | None = None,
-        embedding_model: str | None = None,
-        similarity_floor: float | None = None,
-        similarity_ceiling: float | None = None,
-        fusion: Fusion = DEFAULT_FUSION,
-        fusion_weight: float = DEFAULT_FUSION_WEIGHT,
-        exact: bool = True,
-        trace: bool = True,
-        request_id: UUID | str | None = None,
-        policy: str | None = None,
-        flow: str | None = None,
-        runtime_name: str | None = None,
-    ) -> Recall:
-        """As `RankedLedger.recall`."""
-        call = asking.recall(
-            self.workspace,
-            query,
-            task=task,
-            project=self._project(project),
-            current_step=current_step,
-            limit=limit,
-            max_tokens=max_tokens,
-            include_superseded=include_superseded,
-            include_stale=include_stale,
-            only_confirmed=only_confirmed,
-            include_personal=include_personal,
-            min_relevance=min_relevance,
-            weights=weights,
-            half_life_steps=half_life_steps,
-            dependency_saturation=dependency_saturation,
-            embedding=embedding,
-            embedding_model=embedding_model,
-            similarity_floor=similarity_floor,
-            similarity_ceiling=similarity_ceiling,
-            fusion=fusion,
-            fusion_weight=fusion_weight,
-            exact=exact,
-            trace=trace,
-            request_id=given_or_new(request_id) if trace else request_id,
-            policy=policy,
-            flow=flow,
-            runtime_name=runtime_name,
-        )
-        wanted = "" if query is None or embedding is not None else query.strip()
-        return await self._run(await self._completed(call, "query_embedding", wanted) if wanted else call)
-
     async def get(self, decision: DecisionRef) -> DecisionDetail:
         """As `RankedLedger.get`."""
         return await self._run(calls.get(self.workspace, decision))
@@ -294,22 +225,6 @@ class AsyncRankedLedger(AsyncUpkeep):
     async def forget(self, decision: DecisionRef) -> Forgotten:
         """As `RankedLedger.forget`."""
         return await self._run(calls.forget(self.workspace, decision))
-
-    async def mark_used(
-        self, recall: Recall | UUID | str, decisions: DecisionRef | Iterable[DecisionRef]
-    ) -> UsageMarked:
-        """As `RankedLedger.mark_used`."""
-        return await self._run(calls.mark_usage(self.workspace, recall, used=decisions))
-
-    async def mark_ignored(
-        self,
-        recall: Recall | UUID | str,
-        decisions: DecisionRef | Iterable[DecisionRef],
-        *,
-        reason: str | None = None,
-    ) -> UsageMarked:
-        """As `RankedLedger.mark_ignored`."""
-        return await self._run(calls.mark_usage(self.workspace, recall, ignored=decisions, reason=reason))
 
     async def _run(self, call: Call[T]) -> T:
         if not self._gate.passed:

@@ -98,7 +98,8 @@ class Explanation:
     - `score`: as the database answered it. `components`: relevance, importance, recency, dependency.
     - `deduction`: what the score lies below its points, for a decision that is not active; at least 0.
     - `relevance`: where the relevance comes from, with the cosine and the text match apart.
-    - `step_distance`: steps between it and now. `live_dependents`: live decisions that rest on it, by number.
+    - `step_distance`: steps between it and now.
+    - `live_dependents`: how many live decisions rest on it; `RankedLedger.impact` names them.
     - `lifecycle_status`, `pinned`, `successor`, `rests_on_retired`: as the hit has them.
     - `notes`: what a person should know besides, for example that it is pinned.
 

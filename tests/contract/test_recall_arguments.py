@@ -114,9 +114,9 @@ def test_a_cosine_counts_between_floor_and_ceiling(ledger: Driver) -> None:
     assert "cosine 0.910 (0.75 counts as 0, 0.9 as 1)" in str(hit.explain())
 
 
-def test_a_range_that_is_kept_counts_for_its_model(ledger: Driver, stack: StackInfo, workspace: str) -> None:
+def test_a_range_that_is_kept_counts_for_its_model(ledger: Driver) -> None:
     ledger.record("x", embedding=at(0.87), embedding_model="e5")
-    in_sql(stack, "insert into ranked_ledger.similarity_ranges values (%s, 'e5', 0.75, 0.9)", workspace)
+    ledger.set_similarity_range("e5", floor=0.75, ceiling=0.9)
 
     def relevance(**named: Any) -> float:
         (hit,) = ledger.recall("x", embedding=QUESTION, **named)

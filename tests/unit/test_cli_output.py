@@ -142,6 +142,9 @@ def test_an_explanation_keeps_its_columns(
     (first,) = (line for line in lines if "0.400 from" in line)
     assert first.index("0.400 from") == why + 2
     assert str(UUID(int=9)) in shown.replace("\n" + " " * why, "")
+    assert "ranked-ledger impact" not in shown
+    output.console().print(tables.hits(Recall((a_hit(live_dependents=2),)), explain=True))
+    assert "named by `ranked-ledger impact`" in " ".join(capsys.readouterr().out.split())
 
 
 def test_json_survives_an_encoding_that_lacks_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ CORE = [
     "explanation",
     "models",
     "prompts",
+    "recalling",
     "recalls",
     "recording",
     "retry",

@@ -82,9 +82,12 @@ def hits(recall: Recall, *, explain: bool = False) -> RenderableType:
         nothing = of_the_commands(recall.hint or "Nothing matches.")
         return Text("\n").join(map(one_line, [nothing, *shortcomings(recall)]))
     parts: list[RenderableType] = [hit_table(recall), Text()] if recall.hits else []
+    remarks = [*shortcomings(recall), *_traced(recall)]
     if explain:
         parts += [part for hit in recall for part in (*_explained(hit), Text())]
-    return Group(*parts, *map(one_line, [*shortcomings(recall), *_traced(recall)]))
+        if any(hit.live_dependents for hit in recall):
+            remarks.insert(0, "What rests on a decision is named by `ranked-ledger impact`.")
+    return Group(*parts, *map(one_line, remarks))
 
 
 def _explained(hit: Hit) -> Iterator[RenderableType]:
