@@ -19,8 +19,6 @@ from tests.sql.random_changes import REFUSALS, Change, Changes, refusable
 from tests.sql.random_ledgers import Call
 from tests.sql.ranking_oracle import assert_matches, assert_recalls, recall
 
-ROUNDS = 24
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
@@ -31,7 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Run:
     """One ledger from a seed: changed, then asked, and so on."""
 
-    def __init__(self, database: Database, seed: int, dimension: int) -> None:
+    def __init__(self, database: Database, seed: int, dimension: int, *sizes: int) -> None:
         self.rand = rand = random.Random(seed)
         self.database = database
         self.seed = seed
@@ -41,15 +39,15 @@ class Run:
             # who waits for another writer of this thread would wait for ever
             writer.execute("set lock_timeout = '40ms'")
         self.world = random_ledgers.write_ledger(
-            self.asker, rand, dimension=dimension, rows=rand.choice((1, 5, 60, 60, 100, 150))
+            self.asker, rand, dimension=dimension, rows=rand.choice(sizes)
         )
         self.changes = Changes(self.world)
         self.log: list[str] = []
         self.relevances: list[float] = []
 
-    def go(self) -> None:
+    def go(self, rounds: int) -> None:
         self.ask(12)
-        for number in range(ROUNDS):
+        for number in range(rounds):
             self.log = [f"round {number}"]
             self.rand.choices(
                 (self.one_by_one, self.in_a_transaction, self.under_an_old_snapshot, self.beside_another),
@@ -183,4 +181,22 @@ def test_a_changed_ledger_is_recalled_as_the_oracle_says(
     ledger_host: Callable[..., Database], seed: int
 ) -> None:
     dimension = 384 if seed % 4 == 3 else 8
-    Run(ledger_host(dimension=dimension), seed, dimension).go()
+    Run(ledger_host(dimension=dimension), seed, dimension, 1, 5, 60, 60, 100, 150).go(rounds=24)
+
+
+@pytest.mark.parametrize("large_seed", [1])
+def test_a_ledger_of_thousands_is_recalled_as_the_oracle_says(
+    ledger_host: Callable[..., Database], large_seed: int
+) -> None:
+    """Where not every vector in scope is looked at, what is near and far has to be told apart by bounds."""
+    Run(ledger_host(dimension=8), large_seed, 8, 2200).go(rounds=8)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("large_seed", range(100, 110))
+def test_many_ledgers_of_thousands_are_recalled_as_the_oracle_says(
+    ledger_host: Callable[..., Database], large_seed: int
+) -> None:
+    dimension = 384 if large_seed % 3 == 0 else 8
+    Run(ledger_host(dimension=dimension), large_seed, dimension, 2100, 3000, 6000).go(rounds=12)
