@@ -123,19 +123,22 @@ begin
 end
 $host_columns$;
 
--- Enrolment is a trigger on agent_memories, and only the table's owner may replace a trigger later.
+-- Triggers on agent_memories enrol, one on thoughts follows the vectors, and only a table's owner may replace a trigger later.
 do $owner$
 declare
+  v_table text;
   v_owner text;
   v_found text;
   v_advice text;
 begin
-  select pg_get_userbyid(c.relowner) into v_owner
+  select c.relname, pg_get_userbyid(c.relowner) into v_table, v_owner
   from pg_catalog.pg_class c
-  where c.oid = 'public.agent_memories'::regclass and not pg_has_role(current_user, c.relowner, 'USAGE');
+  where c.oid in ('public.agent_memories'::regclass, 'public.thoughts'::regclass)
+    and not pg_has_role(current_user, c.relowner, 'USAGE')
+  order by 1 limit 1;
   if v_owner is not null then
-    v_found := format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
-      v_owner, current_user);
+    v_found := format('public.%s belongs to the role %I, and %I may not put a trigger on it.',
+      v_table, v_owner, current_user);
     v_advice := format('Push as %I, or as a role that is a member of it.', v_owner);
   end if;
 
@@ -193,6 +196,7 @@ begin
   loop
     begin
       perform set_config('lock_timeout', '200ms', true);
+      lock table public.thoughts in share row exclusive mode;
       execute format('lock table public.agent_memories in %s mode', v_mode);
       if v_ours is not null then
         execute format('lock table %s in access exclusive mode', v_ours);
@@ -244,11 +248,10 @@ comment on function ranked_ledger.saturate(float8) is
 
 create or replace function ranked_ledger.recency(p_distance float8, p_half_life float8)
 returns float8 language sql immutable parallel safe
-return case when p_distance / p_half_life > 700 then 0::float8
-            else exp(- greatest(p_distance, 0) / p_half_life) end;
+return case when p_distance / p_half_life > 700 then 0::float8 else exp(- p_distance / p_half_life) end;
 
 comment on function ranked_ledger.recency(float8, float8) is
-  'exp(-d/h): 0.37 at a distance of one half-life (the published name). Cut off before exp raises on underflow (22003).';
+  'exp(-d/h): 0.37 at a distance of one half-life (the published name), for a distance of 0 or more. Cut off at 700 half-lives, before exp raises on underflow (22003).';
 
 create or replace function ranked_ledger.dependency(p_live_dependents float8, p_saturation float8)
 returns float8 language sql immutable parallel safe
@@ -472,8 +475,6 @@ create index if not exists agent_decision_ledger_stream_step_idx
   on public.agent_decision_ledger (stream_id, step_index desc);
 create index if not exists agent_decision_ledger_workspace_step_idx
   on public.agent_decision_ledger (workspace_id, step_index desc, memory_id);
-create index if not exists agent_decision_ledger_lexemes_idx
-  on public.agent_decision_ledger using gin (search_lexemes);
 
 comment on table public.agent_decision_ledger is
   'Ranked Ledger: where in the work a decision stands (step in its stream), how much it matters, why. One row a memory of type decision; its lifecycle in force is agent_memories.lifecycle_status.';
@@ -823,6 +824,7 @@ begin
   -- what earlier transactions left
   if exists (select from ranked_ledger.enrolment_failures f where f.is_transient and f.stream_id = any (p_stream_ids)) then
     perform ranked_ledger.mend_transient_failures(p_stream_ids);
+    perform ranked_ledger.lock_streams(p_stream_ids); -- one that had no row until now has no stream yet
   end if;
   if exists (select from ranked_ledger.pending_steps p
              where p.is_left_over and p.stream_id = any (p_stream_ids) and p.txid <> v_own) then
@@ -1266,6 +1268,7 @@ begin
     select m from unnest(p_memories) as m
     where not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)));
 
+  perform set_config('ranked_ledger.is_following', '1', true); -- what is moved gets its own mark, below
   with config as materialized (
     select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
     from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
@@ -1307,6 +1310,7 @@ begin
   into v_moved, v_streams, v_emigrant
   from target t where t.is_moved;
 
+  perform set_config('ranked_ledger.is_following', '', true);
   if v_moved is not null then
     perform set_config('ranked_ledger.unsettled', '1', true);
     delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);
@@ -1601,6 +1605,16 @@ begin
   update ranked_ledger.pending_steps p set is_left_over = true
   where not p.is_left_over and p.txid <> pg_current_xact_id();
 
+  -- rows that have no stream: those of an install of the published proposal
+  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
+  select distinct on (l.stream_id) l.stream_id, l.workspace_id, l.project_id, l.task_id,
+         ranked_ledger.newest_settled_step(l.stream_id)
+  from public.agent_decision_ledger l
+  where (p_workspace_id is null or l.workspace_id = p_workspace_id)
+    and not exists (select from ranked_ledger.streams s where s.stream_id = l.stream_id)
+  order by l.stream_id
+  on conflict (stream_id) do nothing;
+
   -- a stream whose newest step is not that of its rows finds it again, as one that lost a row does
   insert into ranked_ledger.pending_steps (stream_id)
   select s.stream_id from ranked_ledger.streams s
@@ -1706,6 +1720,7 @@ begin
 
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
+  perform ranked_ledger.mend_copies(p_workspace_id);
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
@@ -1731,15 +1746,6 @@ returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  -- rows of an install of the published proposal: their streams and their words
-  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
-  select distinct on (l.stream_id) l.stream_id, l.workspace_id, l.project_id, l.task_id,
-         ranked_ledger.newest_settled_step(l.stream_id)
-  from public.agent_decision_ledger l
-  where not exists (select from ranked_ledger.streams s where s.stream_id = l.stream_id)
-  order by l.stream_id
-  on conflict (stream_id) do nothing;
-
   while (public.enroll_missing_decisions(null, 1000000) ->> 'more')::boolean loop
     null;
   end loop;
@@ -1748,7 +1754,896 @@ $$;
 
 comment on function ranked_ledger.backfill() is 'What an install does last, with all that was there before it.';
 
--- decision_ledger/155_catch_up.sql ----------------------------------------------------------------------------------
+-- decision_ledger/160_derived_copies.sql ----------------------------------------------------------------------------
+
+-- What makes recall fast: copies, in narrow tables, of what a score is made of. They choose the decisions that are worth
+-- weighing; the answer itself is read from the ledger, its memories, thoughts and edges (206). Triggers keep them in the
+-- transaction of the write (164), check_copies proves them.
+
+create table if not exists ranked_ledger.standings (
+  row_no          int generated always as identity,
+  memory_id       uuid primary key,
+  workspace_key   bigint not null,
+  stream_id       uuid not null,
+  thought_id      uuid,
+  step_index      int not null,
+  importance      float8 not null,
+  live_dependents int not null default 0,
+  vector_dims     int not null default 0,
+  pinned          boolean not null,
+  is_active       boolean not null,
+  is_retired      boolean not null,
+  is_unconfirmed  boolean not null,
+  is_personal     boolean not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02); -- index-only scans live on it
+
+alter table ranked_ledger.standings enable row level security;
+
+comment on table ranked_ledger.standings is
+  'Derived: one narrow row a decision in force, with everything but the words and the vector that its score is made of. Whoever writes a copy of a decision holds this row.';
+comment on column ranked_ledger.standings.vector_dims is 'Dimensions of the thought''s vector; 0: none, or one without a direction.';
+
+create unique index if not exists standings_row_idx on ranked_ledger.standings (row_no);
+create index if not exists standings_thought_idx on ranked_ledger.standings (thought_id) where thought_id is not null;
+-- a stream, newest first, without a look at the table: decisions of one workspace lie together here and nowhere else
+create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
+  row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
+
+create table if not exists ranked_ledger.postings (
+  term        bigint not null,
+  row_no      int not null,
+  occurrences int not null,
+  primary key (term, row_no) include (occurrences)
+) with (autovacuum_vacuum_insert_scale_factor = 0.05);
+
+alter table ranked_ledger.postings enable row level security;
+
+comment on table ranked_ledger.postings is
+  'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in a decision (by standings.row_no).';
+
+create table if not exists ranked_ledger.decision_vectors (
+  row_no        int primary key,
+  workspace_key bigint not null,
+  embedding     halfvec
+) with (toast_tuple_target = 8160);
+
+-- inline as long as it fits a page: from a toast table the same scan takes eight times as long
+alter table ranked_ledger.decision_vectors alter column embedding set storage external;
+alter table ranked_ledger.decision_vectors enable row level security;
+
+comment on table ranked_ledger.decision_vectors is
+  'Derived from thoughts.embedding: its direction, rounded to half precision. Null: of a length that cannot be rounded safely, so every recall weighs it.';
+
+create index if not exists decision_vectors_workspace_idx on ranked_ledger.decision_vectors (workspace_key);
+
+create table if not exists ranked_ledger.stale_copies (
+  id            bigint primary key generated always as identity,
+  workspace_key bigint,
+  memory_id     uuid,
+  thought_id    uuid,
+  horizon       xid8,
+  constraint stale_copies_is_of_a_decision_or_a_thought check (
+    (memory_id is null) <> (thought_id is null) and (memory_id is null) = (workspace_key is null))
+);
+
+alter table ranked_ledger.stale_copies enable row level security;
+
+comment on table ranked_ledger.stale_copies is
+  'Decisions whose copies may lag (a writer under an old snapshot, two writers at once), and thoughts whose vector changed while somebody may have been enrolling a decision on them. Recall weighs those from the tables until the copies are made anew.';
+comment on column ranked_ledger.stale_copies.horizon is
+  'Set when the mark is first seen: once every transaction below it has ended, nobody can bring the copies out of step behind the mark''s back, and it is lifted.';
+
+create index if not exists stale_copies_workspace_idx on ranked_ledger.stale_copies (workspace_key);
+create index if not exists stale_copies_thought_idx on ranked_ledger.stale_copies (thought_id) where thought_id is not null;
+
+-- hashtextextended is what hash partitions rest on: it stays the same across versions. Should two lexemes of a workspace
+-- share a term, a decision seems to hold more of them than it does, is weighed, and found out (210).
+create or replace function ranked_ledger.term_of(p_workspace_key bigint, p_lexeme text)
+returns bigint language sql immutable parallel safe
+return hashtextextended(p_lexeme collate "C", p_workspace_key);
+
+comment on function ranked_ledger.term_of(bigint, text) is 'A lexeme of a workspace in eight bytes.';
+
+-- pgvector computes in single precision: beyond these lengths a sum of squares leaves its range, and the cosine is what it is.
+create or replace function ranked_ledger.is_usual_length(p_norm float8)
+returns boolean language sql immutable parallel safe
+return p_norm between 1e-15 and 1e15;
+
+comment on function ranked_ledger.is_usual_length(float8) is 'Whether the cosine of a vector of this length can be bounded from its rounded direction.';
+
+-- decision_ledger/162_copy_decisions.sql ----------------------------------------------------------------------------
+
+-- What the copies have to be, and their making. Plans are made once a session, of index look-ups alone: a plan a call cost more
+-- than the copies of one decision, and what statistics say of tables that were empty a moment ago is no guide.
+
+create or replace function ranked_ledger.standings_due(p_memory_ids uuid[])
+returns table (
+  memory_id uuid, workspace_key bigint, stream_id uuid, thought_id uuid, step_index int, importance float8,
+  live_dependents int, pinned boolean, is_active boolean, is_retired boolean, is_unconfirmed boolean, is_personal boolean,
+  search_lexemes tsvector)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  select l.memory_id, ranked_ledger.workspace_key(l.workspace_id), l.stream_id, m.thought_id, l.step_index,
+         l.importance::float8, d.live_dependents, l.pinned,
+         m.lifecycle_status is not distinct from 'active', coalesce(m.lifecycle_status in ('superseded', 'rejected'), true),
+         ranked_ledger.awaits_confirmation(m.requires_user_confirmation, m.review_status),
+         m.visibility is not distinct from 'personal', l.search_lexemes
+  from unnest(p_memory_ids) as c (memory_id)
+  join public.agent_decision_ledger l on l.memory_id = c.memory_id and l.set_aside_at is null
+  join public.agent_memories m on m.id = l.memory_id and m.workspace_id = l.workspace_id
+  cross join lateral (
+    select count(*)::int as live_dependents
+    from public.agent_decision_edges e
+    where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
+      and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
+                  and (select y.lifecycle_status = 'active' from public.agent_memories y where y.id = x.memory_id)
+           from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d;
+end
+$$;
+
+comment on function ranked_ledger.standings_due(uuid[]) is
+  'What standings has to say of these decisions, from the tables themselves. No row: nothing (set aside, gone, not followed to its new workspace).';
+
+create or replace function ranked_ledger.vectors_due(p_memory_ids uuid[])
+returns table (memory_id uuid, vector_dims int, embedding halfvec)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  select m.id, vector_dims(t.embedding),
+         case when ranked_ledger.is_usual_length(v.norm) then l2_normalize(t.embedding)::halfvec end
+  from unnest(p_memory_ids) as c (memory_id)
+  join public.agent_memories m on m.id = c.memory_id
+  join public.thoughts t on t.id = m.thought_id
+  cross join lateral (select vector_norm(t.embedding) as norm offset 0) as v
+  where v.norm > 0;
+end
+$$;
+
+comment on function ranked_ledger.vectors_due(uuid[]) is
+  'The vectors of these decisions as decision_vectors has to hold them. No row: no vector, or one without a direction.';
+
+create or replace function ranked_ledger.terms_of(p_workspace_key bigint, p_lexemes tsvector)
+returns table (term bigint, occurrences int) language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select ranked_ledger.term_of(p_workspace_key, x.lexeme), sum(cardinality(x.positions))::int from unnest(p_lexemes) as x group by 1
+$$;
+
+comment on function ranked_ledger.terms_of(bigint, tsvector) is
+  'The terms of a decision, and how often each stands in it: as often as positions are stored, which is what ts_rank_cd counts.';
+
+create or replace function ranked_ledger.make_copies(p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_hashjoin = on -- of these few rows, whatever the caller has set for its own look-ups
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  with due as materialized (
+    select d.*, v.vector_dims, v.embedding
+    from ranked_ledger.standings_due(p_memory_ids) d
+    left join ranked_ledger.vectors_due(p_memory_ids) v on v.memory_id = d.memory_id),
+  placed as (
+    insert into ranked_ledger.standings as s (
+      memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, pinned,
+      is_active, is_retired, is_unconfirmed, is_personal)
+    select d.memory_id, d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents,
+           coalesce(d.vector_dims, 0), d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
+    from due d
+    on conflict (memory_id) do nothing
+    returning s.memory_id, s.row_no),
+  posted as (
+    insert into ranked_ledger.postings (term, row_no, occurrences)
+    select x.term, p.row_no, x.occurrences
+    from placed p join due d on d.memory_id = p.memory_id
+    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x)
+  insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
+  select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0;
+end
+$$;
+
+comment on function ranked_ledger.make_copies(uuid[]) is 'Writes the copies of decisions that have none.';
+
+create or replace function ranked_ledger.drop_postings(p_row_no int, p_workspace_key bigint, p_lexemes tsvector)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  delete from ranked_ledger.postings p
+  using unnest(p_lexemes) as x
+  where p.term = ranked_ledger.term_of(p_workspace_key, x.lexeme) and p.row_no = p_row_no;
+end
+$$;
+
+comment on function ranked_ledger.drop_postings(int, bigint, tsvector) is 'Takes a decision out of the lists of these lexemes.';
+
+-- The lists cannot be searched by decision, so it is told by which words it was posted: those of its row before the change.
+create or replace function ranked_ledger.drop_copies(p_memory_id uuid, p_lexemes tsvector)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_standing ranked_ledger.standings;
+begin
+  delete from ranked_ledger.standings s where s.memory_id = p_memory_id returning * into v_standing;
+  if found then
+    delete from ranked_ledger.decision_vectors v where v.row_no = v_standing.row_no;
+    perform ranked_ledger.drop_postings(v_standing.row_no, v_standing.workspace_key, p_lexemes);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.drop_copies(uuid, tsvector) is 'Removes the copies of a decision, which the caller holds.';
+
+-- Whoever holds a standing owns the decision's copies until its transaction ends. Nobody waits for it: what somebody else
+-- holds is marked, and made anew later. Under an old snapshot everything is marked.
+create or replace function ranked_ledger.hold_standings(p_memory_ids uuid[])
+returns uuid[] language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held uuid[] := '{}';
+begin
+  if current_setting('transaction_isolation') = 'read committed' then
+    v_held := array(
+      select s.memory_id from ranked_ledger.standings s where s.memory_id = any (p_memory_ids)
+      order by s.memory_id for no key update skip locked);
+  end if;
+  if cardinality(v_held) < cardinality(p_memory_ids) then
+    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+    select s.workspace_key, s.memory_id from ranked_ledger.standings s
+    where s.memory_id = any (p_memory_ids) and s.memory_id <> all (v_held);
+  end if;
+  return v_held;
+end
+$$;
+
+comment on function ranked_ledger.hold_standings(uuid[]) is
+  'Locks the standings of these decisions that are free and answers which; marks the others as stale. Never waits.';
+
+create or replace function ranked_ledger.mark_stale(p_workspace_id text, p_memory_ids uuid[])
+returns void language sql
+set search_path = public, extensions, pg_temp
+as $$
+  insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+  select ranked_ledger.workspace_key(p_workspace_id), u.memory_id from unnest(p_memory_ids) as u (memory_id)
+$$;
+
+comment on function ranked_ledger.mark_stale(text, uuid[]) is 'Decisions whose copies are to be made anew.';
+
+-- decision_ledger/164_keep_copies.sql -------------------------------------------------------------------------------
+
+-- The copies follow the ledger and the edges, in the transaction of the write. Each writer brings only what is its own to
+-- write: two that wrote all of it would put back each other's old values.
+
+-- The newest step of a stream is found by settlement, which hears of what enrolment wrote. What was written past it, into
+-- the ledger itself, is told here.
+create or replace function ranked_ledger.note_written_by_hand(p_memory_id uuid, p_stream_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if current_setting('ranked_ledger.is_following', true) = '1'
+     or exists (select from ranked_ledger.pending_steps p where p.memory_id = p_memory_id) then
+    return;
+  end if;
+  p_stream_ids := array(
+    select distinct u.id from unnest(p_stream_ids) as u (id)
+    where ranked_ledger.newest_settled_step(u.id)
+          is distinct from (select s.newest_step from ranked_ledger.streams s where s.stream_id = u.id));
+  if p_stream_ids <> '{}' then
+    perform set_config('ranked_ledger.unsettled', '1', true);
+    insert into ranked_ledger.pending_steps (stream_id) select u.id from unnest(p_stream_ids) as u (id);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.note_written_by_hand(uuid, uuid[]) is
+  'A stream whose rows changed without a mark of their own finds its newest step again at commit.';
+
+-- How many live decisions rest on these, counted anew. A change of who is alive holds the standing of the decision itself
+-- (above, 166) and an edge that of its dependent, so of two that change the same count at once one leaves a mark.
+create or replace function ranked_ledger.recount_dependents(p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held uuid[] := ranked_ledger.hold_standings(p_memory_ids);
+begin
+  update ranked_ledger.standings s set live_dependents = d.live_dependents
+  from ranked_ledger.standings_due(v_held) d
+  where s.memory_id = d.memory_id and s.live_dependents <> d.live_dependents;
+end
+$$;
+
+comment on function ranked_ledger.recount_dependents(uuid[]) is 'Counts anew how many live decisions rest on each of these.';
+
+create or replace function ranked_ledger.grounds_of(p_memory_ids uuid[])
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(distinct e.to_memory_id), '{}') from public.agent_decision_edges e
+  where e.from_memory_id = any (p_memory_ids) and e.relation = 'depends_on'
+$$;
+
+comment on function ranked_ledger.grounds_of(uuid[]) is 'What these decisions rest on.';
+
+create or replace function ranked_ledger.copy_inserted_rows()
+returns trigger language plpgsql security definer -- enrolment runs under writers with no right on our tables
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_memory_ids uuid[] := array(select n.memory_id from new_rows n);
+  v_grounds    uuid[];
+begin
+  perform ranked_ledger.make_copies(v_memory_ids);
+  perform ranked_ledger.note_written_by_hand(n.memory_id, array[n.stream_id]) from new_rows n
+  where not exists (select from ranked_ledger.pending_steps p where p.memory_id = n.memory_id);
+  v_grounds := ranked_ledger.grounds_of(v_memory_ids); -- edges that were there before their decision was enrolled
+  if v_grounds <> '{}' then
+    perform ranked_ledger.recount_dependents(v_grounds);
+  end if;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.copy_inserted_rows() is 'Writes the copies of decisions that are new to the ledger.';
+
+create or replace trigger agent_decision_ledger_copy_inserted_rows
+  after insert on public.agent_decision_ledger
+  referencing new table as new_rows
+  for each statement execute function ranked_ledger.copy_inserted_rows();
+
+create or replace function ranked_ledger.copy_updated_row()
+returns trigger language plpgsql security definer -- as above
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held boolean := cardinality(ranked_ledger.hold_standings(array[new.memory_id])) = 1;
+  v_row  ranked_ledger.standings;
+begin
+  if (old.stream_id, old.step_index) <> (new.stream_id, new.step_index) then
+    perform ranked_ledger.note_written_by_hand(new.memory_id, array[old.stream_id, new.stream_id]);
+  end if;
+  select s.* into v_row from ranked_ledger.standings s where s.memory_id = new.memory_id;
+  if found and not v_held then -- marked, where the copies say that it is
+    if old.workspace_id <> new.workspace_id then
+      perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
+    end if;
+    return null;
+  end if;
+  if not found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
+    perform ranked_ledger.drop_copies(new.memory_id, old.search_lexemes);
+    perform ranked_ledger.make_copies(array[new.memory_id]);
+    perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(array[new.memory_id]));
+    return null;
+  end if;
+  update ranked_ledger.standings s
+  set stream_id = new.stream_id, step_index = new.step_index, importance = new.importance, pinned = new.pinned
+  where s.memory_id = new.memory_id
+    and (s.stream_id, s.step_index, s.importance, s.pinned) <> (new.stream_id, new.step_index, new.importance, new.pinned);
+  if old.search_lexemes is distinct from new.search_lexemes then
+    perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
+    insert into ranked_ledger.postings (term, row_no, occurrences)
+    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x;
+  end if;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.copy_updated_row() is 'Brings the copies of a decision in step with its ledger row.';
+
+-- named columns, so that the counters of a recall cost nothing here; rationale, since a trigger turns it into lexemes
+create or replace trigger agent_decision_ledger_copy_updated_row
+  after update of workspace_id, project_id, task_id, step_index, importance, pinned, set_aside_at, rationale, search_lexemes
+  on public.agent_decision_ledger
+  for each row when (
+    (old.stream_id, old.step_index, old.importance, old.pinned, old.set_aside_at, old.search_lexemes)
+    is distinct from (new.stream_id, new.step_index, new.importance, new.pinned, new.set_aside_at, new.search_lexemes))
+  execute function ranked_ledger.copy_updated_row();
+
+create or replace function ranked_ledger.drop_deleted_rows()
+returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held    uuid[] := ranked_ledger.hold_standings(array(select d.memory_id from deleted_rows d));
+  v_grounds uuid[] := ranked_ledger.grounds_of(array(select d.memory_id from deleted_rows d));
+begin
+  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id = any (v_held);
+  if v_grounds <> '{}' then -- else the edges went with the memory, and see to it themselves
+    perform ranked_ledger.recount_dependents(v_grounds);
+  end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the copies of deleted decisions were left (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.drop_deleted_rows() is 'The copies go with their decision.';
+
+create or replace trigger agent_decision_ledger_drop_deleted_rows
+  after delete on public.agent_decision_ledger
+  referencing old table as deleted_rows
+  for each statement execute function ranked_ledger.drop_deleted_rows();
+
+-- An edge holds its dependent too: whether that one is alive may be changing at this moment, unseen from here.
+create or replace function ranked_ledger.count_edges(p_from uuid[], p_to uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held_from uuid[];
+begin
+  if p_to = '{}' then
+    return;
+  end if;
+  v_held_from := ranked_ledger.hold_standings(p_from);
+  perform ranked_ledger.recount_dependents(p_to);
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return; -- everything is marked
+  end if;
+  insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+  select s.workspace_key, s.memory_id from ranked_ledger.standings s
+  where s.memory_id in (select u.t from unnest(p_from, p_to) as u (f, t) where u.f <> all (v_held_from));
+end
+$$;
+
+comment on function ranked_ledger.count_edges(uuid[], uuid[]) is 'Recounts the dependents of the ends of edges that came or went.';
+
+create or replace function ranked_ledger.count_changed_edges()
+returns trigger language plpgsql security definer -- fired by cascades from the host's own deletes
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_from uuid[] := '{}';
+  v_to   uuid[] := '{}';
+begin
+  if tg_op in ('INSERT', 'UPDATE') then
+    select coalesce(array_agg(e.from_memory_id), '{}'), coalesce(array_agg(e.to_memory_id), '{}') into v_from, v_to
+    from edges_after e where e.relation = 'depends_on';
+  end if;
+  perform ranked_ledger.count_edges(v_from, v_to);
+  if tg_op in ('UPDATE', 'DELETE') then
+    select coalesce(array_agg(e.from_memory_id), '{}'), coalesce(array_agg(e.to_memory_id), '{}') into v_from, v_to
+    from edges_before e where e.relation = 'depends_on';
+    perform ranked_ledger.count_edges(v_from, v_to);
+  end if;
+  return null;
+exception when others then
+  if tg_op <> 'DELETE' then
+    raise;
+  end if;
+  raise warning 'Ranked Ledger: dependents were not recounted (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.count_changed_edges() is 'Keeps the number of live dependents when edges are written.';
+
+create or replace trigger agent_decision_edges_count_inserted
+  after insert on public.agent_decision_edges
+  referencing new table as edges_after
+  for each statement execute function ranked_ledger.count_changed_edges();
+
+create or replace trigger agent_decision_edges_count_updated
+  after update on public.agent_decision_edges
+  referencing old table as edges_before new table as edges_after
+  for each statement execute function ranked_ledger.count_changed_edges();
+
+create or replace trigger agent_decision_edges_count_deleted
+  after delete on public.agent_decision_edges
+  referencing old table as edges_before
+  for each statement execute function ranked_ledger.count_changed_edges();
+
+create or replace function ranked_ledger.empty_copies()
+returns trigger language plpgsql security definer -- fired by a truncate of the host's table, cascade
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if tg_relid = 'public.agent_decision_ledger'::regclass then
+    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies;
+  else
+    update ranked_ledger.standings s set live_dependents = 0 where s.live_dependents <> 0;
+  end if;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.empty_copies() is 'An emptied ledger has no copies, emptied edges no dependents.';
+
+create or replace trigger agent_decision_ledger_empty_copies
+  after truncate on public.agent_decision_ledger
+  for each statement execute function ranked_ledger.empty_copies();
+
+create or replace trigger agent_decision_edges_empty_copies
+  after truncate on public.agent_decision_edges
+  for each statement execute function ranked_ledger.empty_copies();
+
+-- decision_ledger/166_copy_host_changes.sql -------------------------------------------------------------------------
+
+-- The copies follow what the host writes: lifecycle, review, visibility, thought of a memory; the vector of a thought.
+
+create or replace function ranked_ledger.renew_vectors(p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  with due as materialized (
+    select s.row_no, s.workspace_key, s.memory_id, m.thought_id, coalesce(d.vector_dims, 0) as vector_dims, d.embedding
+    from ranked_ledger.standings s
+    join public.agent_memories m on m.id = s.memory_id
+    left join ranked_ledger.vectors_due(p_memory_ids) d on d.memory_id = s.memory_id
+    where s.memory_id = any (p_memory_ids)),
+  placed as (
+    update ranked_ledger.standings s set thought_id = d.thought_id, vector_dims = d.vector_dims
+    from due d
+    where s.memory_id = d.memory_id and (s.thought_id, s.vector_dims) is distinct from (d.thought_id, d.vector_dims)),
+  gone as (
+    delete from ranked_ledger.decision_vectors v using due d where v.row_no = d.row_no and d.vector_dims = 0)
+  insert into ranked_ledger.decision_vectors as v (row_no, workspace_key, embedding)
+  select d.row_no, d.workspace_key, d.embedding from due d where d.vector_dims > 0
+  on conflict (row_no) do update set embedding = excluded.embedding
+  where v.embedding is distinct from excluded.embedding;
+end
+$$;
+
+comment on function ranked_ledger.renew_vectors(uuid[]) is 'Copies the vectors of decisions anew, which the caller holds.';
+
+create or replace function ranked_ledger.copy_memory_changes(p_memory_ids uuid[], p_thought_changed uuid[], p_lifecycle_changed uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held uuid[] := ranked_ledger.hold_standings(p_memory_ids);
+begin
+  update ranked_ledger.standings s
+  set is_active = d.is_active, is_retired = d.is_retired, is_unconfirmed = d.is_unconfirmed, is_personal = d.is_personal
+  from ranked_ledger.standings_due(v_held) d
+  where s.memory_id = d.memory_id
+    and (s.is_active, s.is_retired, s.is_unconfirmed, s.is_personal)
+        <> (d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal);
+  if p_thought_changed <> '{}' then
+    perform ranked_ledger.renew_vectors(array(select unnest(v_held) intersect select unnest(p_thought_changed)));
+  end if;
+  if p_lifecycle_changed <> '{}' then
+    perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(p_lifecycle_changed));
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.copy_memory_changes(uuid[], uuid[], uuid[]) is
+  'Brings the copies of decisions in step with their memories: flags, the vector where the thought changed, the dependents of what they rest on where the lifecycle did.';
+
+create or replace function ranked_ledger.copy_updated_memories()
+returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_ids       uuid[];
+  v_thought   uuid[];
+  v_lifecycle uuid[];
+begin
+  select array_agg(n.id), coalesce(array_agg(n.id) filter (where n.thought_id is distinct from o.thought_id), '{}'),
+         coalesce(array_agg(n.id) filter (where n.lifecycle_status is distinct from o.lifecycle_status), '{}')
+  into v_ids, v_thought, v_lifecycle
+  from memories_after n full join memories_before o on o.id = n.id
+  where n.memory_type is not distinct from 'decision'
+    and (n.lifecycle_status, n.review_status, n.requires_user_confirmation, n.visibility, n.thought_id)
+        is distinct from (o.lifecycle_status, o.review_status, o.requires_user_confirmation, o.visibility, o.thought_id);
+  if v_ids is null then
+    return null;
+  end if;
+  begin
+    perform ranked_ledger.copy_memory_changes(v_ids, v_thought, v_lifecycle);
+  exception when others then
+    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+    select ranked_ledger.workspace_key(n.workspace_id), n.id from memories_after n where n.id = any (v_ids);
+  end;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: copies of decisions were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.copy_updated_memories() is 'The copies follow the memories, a statement at a time. The host''s update goes through whatever happens here.';
+
+create or replace trigger trg_agent_decision_ledger_recopy
+  after update on public.agent_memories
+  referencing old table as memories_before new table as memories_after
+  for each statement execute function ranked_ledger.copy_updated_memories();
+
+-- A decision that is being enrolled on this thought elsewhere is not seen from here, and its writer has read the old vector:
+-- the thought is marked, and whoever turns up with it is weighed from the tables until that writer has ended.
+create or replace function ranked_ledger.copy_updated_thoughts()
+returns trigger language plpgsql security definer -- as above
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_thoughts uuid[];
+  v_ids      uuid[];
+begin
+  v_thoughts := array(
+    select n.id from thoughts_after n full join thoughts_before o on o.id = n.id
+    where n.embedding is distinct from o.embedding and n.id is not null);
+  if v_thoughts = '{}' then
+    return null;
+  end if;
+  begin
+    v_ids := array(select s.memory_id from ranked_ledger.standings s where s.thought_id = any (v_thoughts));
+    if v_ids <> '{}' then
+      perform ranked_ledger.renew_vectors(ranked_ledger.hold_standings(v_ids));
+    end if;
+  exception when others then
+    null; -- the mark is enough
+  end;
+  insert into ranked_ledger.stale_copies (thought_id) select u.id from unnest(v_thoughts) as u (id);
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: copies of vectors were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  return null;
+end
+$$;
+
+comment on function ranked_ledger.copy_updated_thoughts() is 'The copies follow the vectors of thoughts. The host''s update goes through whatever happens here.';
+
+create or replace trigger trg_agent_decision_ledger_revector
+  after update on public.thoughts
+  referencing old table as thoughts_before new table as thoughts_after
+  for each statement execute function ranked_ledger.copy_updated_thoughts();
+
+-- decision_ledger/168_lift_marks.sql --------------------------------------------------------------------------------
+
+-- Copies that may lag are made anew by the recalls that follow, and by the backfill.
+
+create or replace function ranked_ledger.renew_copies(p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  perform ranked_ledger.drop_copies(u.memory_id, l.search_lexemes)
+  from unnest(p_memory_ids) as u (memory_id)
+  left join public.agent_decision_ledger l on l.memory_id = u.memory_id;
+  perform ranked_ledger.make_copies(p_memory_ids);
+  perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(p_memory_ids));
+end
+$$;
+
+comment on function ranked_ledger.renew_copies(uuid[]) is
+  'Makes the copies of decisions anew, which the caller holds. They get a new row number: lists of words that they no longer have may go on naming the old one, which nothing answers to.';
+
+create or replace function ranked_ledger.marked_decisions(p_marks bigint[])
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(distinct x.memory_id), '{}')
+  from (select c.memory_id from ranked_ledger.stale_copies c where c.id = any (p_marks) and c.memory_id is not null
+        union all
+        select s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
+        where c.id = any (p_marks)) as x
+$$;
+
+comment on function ranked_ledger.marked_decisions(bigint[]) is 'The decisions that marks are about.';
+
+-- A mark is lifted in two steps: seen first, it notes who may be running; once all of those have ended, what they did can be
+-- seen, and the copies are made for good.
+create or replace function ranked_ledger.lift_marks(p_limit int)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_marks bigint[];
+  v_ids   uuid[];
+  v_held  uuid[];
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return 0;
+  end if;
+  v_marks := array(
+    select c.id from ranked_ledger.stale_copies c
+    where c.horizon <= pg_snapshot_xmin(pg_current_snapshot()) order by c.id limit p_limit for update skip locked);
+  update ranked_ledger.stale_copies c set horizon = pg_snapshot_xmax(pg_current_snapshot())
+  where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null order by o.id limit p_limit
+                 for update skip locked);
+  if v_marks = '{}' then
+    return 0;
+  end if;
+  v_ids := ranked_ledger.marked_decisions(v_marks);
+  v_held := array(
+    select s.memory_id from ranked_ledger.standings s where s.memory_id = any (v_ids) order by s.memory_id
+    for no key update skip locked);
+  v_ids := array( -- those that had no copies, too
+    select u.id from unnest(v_ids) as u (id)
+    where u.id = any (v_held) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
+  perform ranked_ledger.renew_copies(v_ids);
+  delete from ranked_ledger.stale_copies c
+  where c.id = any (v_marks) and ranked_ledger.marked_decisions(array[c.id]) <@ v_ids;
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function ranked_ledger.lift_marks(int) is
+  'Makes copies anew that may lag, of at most so many marks, and lifts the marks. Never waits; answers how many decisions.';
+
+-- What is marked, and what it rests on: a dependent that is about to change counts, or no longer does.
+create or replace function ranked_ledger.stale_decisions(p_workspace_key bigint, p_limit int)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with marked as materialized (
+    select x.memory_id
+    from (select c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key
+          union
+          select s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
+          where c.thought_id is not null and s.workspace_key = p_workspace_key) as x
+    limit p_limit)
+  select coalesce(array_agg(y.memory_id), '{}')
+  from (select m.memory_id from marked m
+        union
+        select e.to_memory_id from marked m
+        join public.agent_decision_edges e on e.from_memory_id = m.memory_id and e.relation = 'depends_on') as y
+$$;
+
+comment on function ranked_ledger.stale_decisions(bigint, int) is
+  'Decisions of a workspace whose copies may lag: of at most so many marks, with what they rest on.';
+
+-- Whole ledgers: one that was there before the copies, one whose triggers were off.
+create or replace function ranked_ledger.mend_copies(p_workspace_id text)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_chunk uuid[];
+  v_made  int := 0;
+begin
+  for v_chunk in
+    select array_agg(x.memory_id)
+    from (select l.memory_id, row_number() over (order by l.memory_id) as position
+          from public.agent_decision_ledger l
+          where l.set_aside_at is null and (p_workspace_id is null or l.workspace_id = p_workspace_id)
+            and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)) as x
+    group by (x.position - 1) / 500
+  loop
+    perform ranked_ledger.make_copies(v_chunk);
+    v_made := v_made + cardinality(v_chunk);
+  end loop;
+  perform ranked_ledger.drop_copies(s.memory_id, null) from ranked_ledger.standings s
+  where not exists (select from public.agent_decision_ledger l where l.memory_id = s.memory_id);
+  perform ranked_ledger.lift_marks(100000);
+  return v_made;
+end
+$$;
+
+comment on function ranked_ledger.mend_copies(text) is
+  'Writes the copies that are missing, of a workspace or of all, and removes those of decisions that are gone. Answers how many were missing.';
+
+-- decision_ledger/169_check_copies.sql ------------------------------------------------------------------------------
+
+-- The copies held against what they are copies of.
+
+create or replace function ranked_ledger.wrong_copies(p_memory_ids uuid[])
+returns uuid[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  return array(
+    select c.memory_id
+    from unnest(p_memory_ids) as c (memory_id)
+    left join ranked_ledger.standings s on s.memory_id = c.memory_id
+    left join ranked_ledger.standings_due(p_memory_ids) d on d.memory_id = c.memory_id
+    left join ranked_ledger.vectors_due(p_memory_ids) w on w.memory_id = c.memory_id
+    left join ranked_ledger.decision_vectors v on v.row_no = s.row_no
+    where (s.workspace_key, s.stream_id, s.thought_id, s.step_index, s.importance, s.live_dependents, s.pinned, s.is_active,
+           s.is_retired, s.is_unconfirmed, s.is_personal)
+          is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
+                            d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal)
+       or d.memory_id is not null
+          and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding::text)
+               is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
+                                 case when w.memory_id is not null then d.workspace_key end, w.embedding::text)
+               or exists (
+                 select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
+                 where x.occurrences is distinct from (
+                   select p.occurrences from ranked_ledger.postings p where p.row_no = s.row_no and p.term = x.term))));
+end
+$$;
+
+comment on function ranked_ledger.wrong_copies(uuid[]) is
+  'Those of these decisions whose standing, vector or postings are not what the ledger, its memories, thoughts and edges say.';
+
+create or replace function public.check_copies(
+  p_workspace_id text, p_after uuid default null, p_limit int default 1000, p_mend boolean default false)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_ids   uuid[];
+  v_wrong uuid[];
+begin
+  if coalesce(p_limit, 0) not between 1 and 10000 then
+    raise sqlstate '22023' using message = 'p_limit is a number from 1 to 10,000';
+  end if;
+  v_ids := array(
+    select l.memory_id from public.agent_decision_ledger l
+    where l.workspace_id = p_workspace_id and (p_after is null or l.memory_id > p_after) order by l.memory_id limit p_limit);
+  v_wrong := array(
+    select unnest(ranked_ledger.wrong_copies(v_ids))
+    except select unnest(ranked_ledger.stale_decisions(ranked_ledger.workspace_key(p_workspace_id), 100000)));
+  if coalesce(p_mend, false) and v_wrong <> '{}' then
+    perform ranked_ledger.mark_stale(p_workspace_id, v_wrong); -- weighed from the tables from now on, made anew as marks are
+  end if;
+  return jsonb_build_object(
+    'checked', cardinality(v_ids), 'wrong', to_jsonb(v_wrong), 'mended', coalesce(p_mend, false) and v_wrong <> '{}',
+    'next', case when cardinality(v_ids) = p_limit then v_ids[p_limit] end);
+end
+$$;
+
+comment on function public.check_copies(text, uuid, int, boolean) is
+  'Proves the derived copies that recall searches, a page of decisions at a time: {checked, wrong: [memory ids], mended, next}. Those that are known to lag, and weighed from the tables, are not wrong. p_mend marks the wrong ones to be made anew.';
+
+-- decision_ledger/170_catch_up.sql ----------------------------------------------------------------------------------
 
 -- What the moment refused at a write (a SERIALIZABLE writer, an old snapshot, a lock) is made good by the next writer of the
 -- stream, or by the next recall of the workspace: a project that writes under SERIALIZABLE alone has no other.
@@ -1773,13 +2668,16 @@ begin
     perform ranked_ledger.settle_streams(v_streams);
     perform ranked_ledger.settle_now();
   end if;
+  if exists (select from ranked_ledger.stale_copies) then
+    perform ranked_ledger.lift_marks(200);
+  end if;
 exception when others then
   null; -- a recall answers from what is there
 end
 $$;
 
 comment on function ranked_ledger.catch_up(text) is
-  'Enrols and settles what earlier transactions of the workspace had to leave. Never raises, never waits long.';
+  'Enrols, settles and copies what earlier transactions had to leave. Never raises, never waits long.';
 
 -- decision_ledger/200_ranked_arguments.sql --------------------------------------------------------------------------
 
@@ -1865,6 +2763,7 @@ begin
       embedding       vector,  -- null: none, or one without a direction
       has_text        boolean,
       any_word        tsquery, -- null: the text has no lexeme
+      terms           bigint[],
       project_id      text,
       task_id         text,
       current_step    int,
@@ -1974,6 +2873,9 @@ begin
   v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
   v_question.has_text := p_query is not null;
   v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+  v_question.terms := array(
+    select ranked_ledger.term_of(v_question.workspace_key, x.lexeme)
+    from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
   v_question.project_id := p_project_id;
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
@@ -1982,8 +2884,8 @@ begin
   v_question.w_importance := p_w_importance;
   v_question.w_recency := p_w_recency;
   v_question.w_dependency := p_w_dependency;
-  v_question.half_life := ranked_ledger.positive_or(p_half_life_steps, 30);
-  v_question.saturation := ranked_ledger.positive_or(p_dependency_saturation, 3);
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, 30), 1e-290); -- below that a division overflows
+  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, 3), 1e-290);
   v_question.with_stale := coalesce(p_include_stale, false);
   v_question.with_retired := coalesce(p_include_superseded, false);
   v_question.with_personal := coalesce(p_include_personal, true);
@@ -2076,7 +2978,8 @@ $do$;
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
--- The newest step and the dependents are looked up row by row: cheap for a shortlist, and right for any number.
+-- The newest step and the dependents are looked up row by row, by one index each: cheap for a shortlist, and right for any
+-- number. Nested queries, since a join was planned through all the decisions of the workspace.
 create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
 returns setof ranked_ledger.ranked_decision language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -2114,10 +3017,10 @@ begin
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
-      join public.agent_decision_ledger x
-        on x.memory_id = e.from_memory_id and x.workspace_id = q.workspace_id and x.set_aside_at is null
-      join public.agent_memories y on y.id = x.memory_id and y.lifecycle_status = 'active'
-      where e.to_memory_id = l.memory_id and e.relation = 'depends_on') as d
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
+        and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
+                    and (select y.lifecycle_status = 'active' from public.agent_memories y where y.id = x.memory_id)
+             from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
     where l.workspace_id = q.workspace_id and l.set_aside_at is null
       and (q.project_id is null or l.project_id = q.project_id)
       and (q.task_id is null or l.task_id = q.task_id)
@@ -2157,6 +3060,284 @@ $$;
 
 comment on function ranked_ledger.all_decisions(text) is 'Every decision of a workspace: the shortlist of a recall that trusts no copy.';
 
+-- decision_ledger/207_shortlist.sql ---------------------------------------------------------------------------------
+
+-- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
+-- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
+-- holds every decision that could be in the answer: both are proven, not guessed.
+do $do$
+begin
+  if to_regtype('ranked_ledger.shortlist') is null then
+    create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
+
+create or replace function ranked_ledger.streams_asked(
+  p_question ranked_ledger.question, out stream_ids uuid[], out newest_steps float8[])
+language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(n.stream_id), '{}'), coalesce(array_agg(greatest(n.newest_step, p_question.current_step, 0)), '{}')
+  from (
+    select x.stream_id, max(x.newest_step) as newest_step
+    from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
+          where s.workspace_id = p_question.workspace_id
+          union all -- rows that are not settled yet
+          select l.stream_id, case when l.step_index <= ranked_ledger.max_step() then l.step_index end, l.project_id, l.task_id
+          from ranked_ledger.pending_steps p join public.agent_decision_ledger l on l.memory_id = p.memory_id
+          where l.workspace_id = p_question.workspace_id) as x
+    where (p_question.project_id is null or x.project_id = p_question.project_id)
+      and (p_question.task_id is null or x.task_id = p_question.task_id)
+    group by x.stream_id) as n
+$$;
+
+comment on function ranked_ledger.streams_asked(ranked_ledger.question) is
+  'The streams in the scope of a question, and where each stands: at its newest step, of every row whatever its lifecycle, or at the current step of the question where that is greater.';
+
+create or replace function ranked_ledger.cosine_error(p_dimensions int)
+returns float8 language sql immutable parallel safe
+return 2 * (power(2, -11) + sqrt(p_dimensions) * power(2, -24)) + 4 * p_dimensions * power(2, -24);
+
+comment on function ranked_ledger.cosine_error(int) is
+  'How far the inner product of two rounded directions can be from the host''s cosine: half precision rounds each component by 2^-11 of itself at most (2^-25 where it is subnormal), so each direction by 2^-11 of its length; single precision adds 2^-24 a term, to both sums.';
+
+-- What restricts the scope, as it is written into a query over standings s.
+create or replace function ranked_ledger.scope_sql(p_question ranked_ledger.question)
+returns text language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select concat_ws(' and ',
+    case when p_question.with_retired then 'true' when p_question.with_stale then 'not s.is_retired' else 's.is_active' end,
+    case when not p_question.with_personal then 'not s.is_personal' end,
+    case when p_question.only_confirmed then 'not s.is_unconfirmed' end)
+$$;
+
+comment on function ranked_ledger.scope_sql(ranked_ledger.question) is 'The filters of a question over the flags of standings.';
+
+-- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
+-- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
+-- last bit; each part stands once, since a function whose argument it names twice is not inlined.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
+returns text language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select format($sql$
+    with posted as (
+      select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
+      from unnest($9::bigint[]) as t (term) join ranked_ledger.postings p on p.term = t.term
+      group by p.row_no)
+    select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
+           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+           + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
+    from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
+    join ranked_ledger.standings s on s.stream_id = n.stream_id
+    %6$s
+    %7$s
+    where %8$s %9$s
+    order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $18
+  $sql$,
+    case when p_question.embedding is null then 'false' else 'v.row_no is null and s.vector_dims = $13' end,
+    coalesce(part.text_relevance, 'null::float8'), part.relevance,
+    case when part.relevance <> '0::float8' then format('$5 * %s +', part.relevance) end,
+    case when p_question.with_retired or p_question.with_stale
+         then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
+    case when p_question.any_word is not null then 'left join posted p on p.row_no = s.row_no' end,
+    case when p_question.embedding is not null
+         then 'left join unnest($10::int[], $11::float8[]) as v (row_no, relevance) on v.row_no = s.row_no' end,
+    ranked_ledger.scope_sql(p_question),
+    case when p_question.min_relevance > 0 then format('and %s >= $17', part.relevance) end)
+  from (select t.text_relevance,
+               case when p_question.embedding is null then coalesce(t.text_relevance, '0::float8')
+                    when p_question.has_text and p_question.fusion <> 'none'
+                    then format('ranked_ledger.relevance(%s, %s, $14, $15)', c.cosine, t.text_relevance)
+                    else format('coalesce(%s, %s)', c.cosine, coalesce(t.text_relevance, '0::float8')) end as relevance
+        from (select case when p_question.any_word is not null then 'coalesce(p.relevance, 0)'
+                          when p_question.has_text then '0::float8' end as text_relevance,
+                     'case when s.vector_dims = $13 then coalesce(v.relevance, $12) end' as cosine) as t
+        cross join lateral (select t.cosine) as c) as part
+$$;
+
+comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
+  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10, $11 rows whose cosine is known and its relevance, $12 what no other exceeds, $13 dimensions, $14, $15 fusion, $17 minimum relevance, $18 limit.';
+
+-- decision_ledger/208_shortlist_exact.sql ---------------------------------------------------------------------------
+
+create or replace function ranked_ledger.list_by_standing(p_question ranked_ledger.question, p_spare int)
+returns ranked_ledger.shortlist language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  q         ranked_ledger.question := p_question;
+  v_streams record := ranked_ledger.streams_asked(p_question);
+  v_list    ranked_ledger.shortlist;
+begin
+  v_list.exact := true;
+  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q))
+  into v_list.memory_ids, v_list.estimates
+  using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
+        q.w_dependency, q.terms, null::int[], null::float8[], null::float8, 0, q.fusion, q.fusion_weight, 0, q.min_relevance,
+        q.match_count + p_spare;
+  return v_list;
+end
+$$;
+
+comment on function ranked_ledger.list_by_standing(ranked_ledger.question, int) is
+  'The shortlist of a question without an embedding: as many as asked for, and some to spare for those whose copies may lag.';
+
+create or replace function ranked_ledger.holds_at_most(p_stream_ids uuid[], p_count int)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+as $$
+  select count(*) <= p_count
+  from (select from ranked_ledger.standings s where s.stream_id = any (p_stream_ids) limit p_count + 1) as x
+$$;
+
+comment on function ranked_ledger.holds_at_most(uuid[], int) is 'Whether streams hold no more decisions than that, without counting beyond.';
+
+-- All rounded directions of the workspace, out of scope ones too: they only take a place.
+create or replace function ranked_ledger.nearest(
+  p_question ranked_ledger.question, p_count int,
+  out row_nos int[], out relevances float8[], out odd int[], out far float8)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  odd := '{}';
+  far := 1;
+  if p_count = 0 then
+    return;
+  end if;
+  execute $sql$
+    select array_agg(x.row_no), array_agg(ranked_ledger.calibrate(x.cosine, $5, $6)), coalesce(array_agg(x.row_no) filter (where x.cosine > 1.5), '{}'),
+           case when count(*) < $4 then -1 else min(x.cosine) end
+    from (
+      select v.row_no, case when vector_dims(v.embedding) = $3 then - (v.embedding <#> $2)
+                            when v.embedding is null then 2 -- nothing is known of it
+                            else -1 end as cosine
+      from ranked_ledger.decision_vectors v where v.workspace_key = $1
+      order by 2 desc limit $4) as x
+  $sql$
+  into row_nos, relevances, odd, far
+  using p_question.workspace_key, l2_normalize(p_question.embedding)::halfvec, vector_dims(p_question.embedding), p_count,
+        p_question.floor, p_question.ceiling;
+end
+$$;
+
+comment on function ranked_ledger.nearest(ranked_ledger.question, int) is
+  'The nearest decisions of a workspace by their rounded vectors, by a scan of all of them: what is not among them is no nearer than far.';
+
+-- What the second pass cannot know: the cosines of rows that only a bound stood for. Odd ones (2) stay uncertain: their
+-- weight will tell. `worst` is the last of those that are certainly in the answer; who is below it by more than both
+-- errors is not.
+create or replace function ranked_ledger.settle_sql(p_question ranked_ledger.question)
+returns text language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select format($sql$
+    with passed as materialized (select x.*, row_number() over () as place from (%s) as x),
+    looked_up as (
+      select p.*, case when p.is_far then coalesce(- (v.embedding <#> $20), 2) end as cosine
+      from passed p left join ranked_ledger.decision_vectors v on p.is_far and v.row_no = p.row_no offset 0),
+    known as (
+      select l.*, case when l.is_far then ranked_ledger.relevance(ranked_ledger.calibrate(l.cosine, $21, $22), l.text_relevance, $14, $15)
+                       else l.relevance end as found
+      from looked_up l offset 0),
+    estimated as (
+      select k.memory_id, k.pinned, k.found, k.score + $5 * (k.found - k.relevance) as estimate,
+             coalesce(k.cosine, 0) > 1.5 or k.row_no = any ($16::int[]) as is_odd
+      from known k),
+    worst as (
+      select e.pinned, e.estimate - 2 * $19 as estimate from estimated e
+      where not e.is_odd and ($23 = 0 or e.found >= $23 + $24)
+      order by e.pinned desc, e.estimate desc offset $25 - 1 limit 1),
+    listed as (
+      select e.memory_id, case when not e.is_odd then e.estimate end as estimate
+      from estimated e left join worst w on true
+      where w is null or e.is_odd or (e.pinned, e.estimate) >= (w.pinned, w.estimate))
+    select (select array_agg(l.memory_id) from listed l), (select array_agg(l.estimate) from listed l),
+           (select count(*) < $18 from passed)
+           or coalesce((select (w.pinned, w.estimate) > (p.pinned, p.score)
+                        from worst w cross join (select b.pinned, b.score from passed b order by b.place desc limit 1) as p), false)
+  $sql$, ranked_ledger.pass_sql(p_question))
+$$;
+
+comment on function ranked_ledger.settle_sql(ranked_ledger.question) is
+  'The query that looks up the cosines which pass_sql had a bound for, and answers the shortlist and whether it is proven: besides the parameters of pass_sql $16 rows of which nothing is known, $19 tolerance, $20 the rounded question, $21, $22 floor and ceiling, $23 minimum relevance, $24 its error, $25 how many are asked for.';
+
+-- The threshold algorithm over two full passes. The first finds the nearest rows, so that no other has a cosine above the
+-- last of them; the second scores each row with its cosine where that is known, else with this bound. What is not among the
+-- best of the second pass cannot be better than its last. Where that does not yet prove the list, it goes deeper.
+create or replace function ranked_ledger.list_by_vector(p_question ranked_ledger.question, p_spare int)
+returns ranked_ledger.shortlist language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  q         ranked_ledger.question := p_question;
+  v_streams record := ranked_ledger.streams_asked(p_question);
+  v_dims    int := vector_dims(p_question.embedding);
+  v_error   float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
+  v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
+  v_near    record;
+  v_depth   int := q.match_count + p_spare + 246;
+  v_list    ranked_ledger.shortlist;
+  v_proven  boolean;
+begin
+  v_list.exact := true;
+  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  if ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+    v_near := ranked_ledger.nearest(q, 0);
+    v_depth := 1000000;
+  else
+    v_near := ranked_ledger.nearest(q, v_depth);
+  end if;
+  loop
+    execute ranked_ledger.settle_sql(q) into v_list.memory_ids, v_list.estimates, v_proven
+    using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
+          q.w_dependency, q.terms, v_near.row_nos, v_near.relevances, ranked_ledger.calibrate(v_near.far + v_error, q.floor, q.ceiling),
+          v_dims, q.fusion, q.fusion_weight, v_near.odd, q.min_relevance - v_slack, v_depth, v_list.tolerance,
+          l2_normalize(q.embedding)::halfvec, q.floor, q.ceiling, q.min_relevance, v_slack, q.match_count + p_spare;
+    exit when v_proven;
+    v_depth := v_depth * 8;
+  end loop;
+  return v_list;
+end
+$$;
+
+comment on function ranked_ledger.list_by_vector(ranked_ledger.question, int) is
+  'The shortlist of a question with an embedding: every decision whose score can be among the best, its cosine being known within cosine_error.';
+
+-- The proof of the copies that every recall makes for what it answers. A minimum relevance may leave out, by the exact cosine,
+-- what the rounded one let in.
+create or replace function ranked_ledger.is_as_estimated(
+  p_question ranked_ledger.question, p_list ranked_ledger.shortlist, p_weighed ranked_ledger.ranked_decision[], p_stale uuid[])
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+set enable_nestloop = off -- two lists of the same length, which may be long
+as $$
+  select not exists (
+    select from unnest(p_list.memory_ids, p_list.estimates) as l (memory_id, estimate)
+    left join unnest(p_weighed) as w on w.memory_id = l.memory_id
+    where l.memory_id <> all (p_stale)
+      and case when w.memory_id is null then p_question.embedding is null or p_question.min_relevance = 0
+               when l.estimate is null then p_question.embedding is null -- else one of those of which nothing is known
+               else abs(w.ranking_score - l.estimate) > p_list.tolerance end)
+$$;
+
+comment on function ranked_ledger.is_as_estimated(
+  ranked_ledger.question, ranked_ledger.shortlist, ranked_ledger.ranked_decision[], uuid[]) is
+  'Whether the weights of a shortlist are what the copies said they would be.';
+
 -- decision_ledger/210_match_decision_ledger.sql ---------------------------------------------------------------------
 
 -- Ranked recall. Old signatures go first: an overload that stays makes PostgREST answer 300, and `create or replace` cannot
@@ -2183,17 +3364,45 @@ begin
 end
 $do$;
 
--- The one place that ranks: match_decision_ledger and recall_decisions both ask it.
-create or replace function ranked_ledger.rank(p_question ranked_ledger.question, out decisions ranked_ledger.ranked_decision[], out exact boolean)
+-- Whether the copies can answer at all. Not of a vector whose sums leave single precision, nor where most may lag.
+create or replace function ranked_ledger.can_shortlist(p_question ranked_ledger.question, p_stale uuid[])
+returns boolean language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select cardinality(p_stale) < 1000
+     and (p_question.embedding is null or ranked_ledger.is_usual_length(vector_norm(p_question.embedding)))
+$$;
+
+comment on function ranked_ledger.can_shortlist(ranked_ledger.question, uuid[]) is
+  'Whether a question can be answered by a shortlist from the copies; else every decision is weighed.';
+
+-- The one place that ranks: match_decision_ledger and recall_decisions both ask it. The copies propose, the tables decide:
+-- what is proposed is weighed, and where a weight is not the estimate, a copy lags that should not, and all is weighed.
+create or replace function ranked_ledger.rank(
+  p_question ranked_ledger.question, out decisions ranked_ledger.ranked_decision[], out exact boolean)
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
+declare
+  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 1000);
+  v_list  ranked_ledger.shortlist;
 begin
   exact := true;
-  decisions := array(
-    select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
-    order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id
-    limit p_question.match_count);
+  if ranked_ledger.can_shortlist(p_question, v_stale) then
+    v_list := case when p_question.embedding is null then ranked_ledger.list_by_standing(p_question, cardinality(v_stale))
+                   else ranked_ledger.list_by_vector(p_question, cardinality(v_stale)) end;
+    decisions := array(
+      select w from ranked_ledger.weigh(p_question, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w
+      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id);
+  end if;
+  if v_list is null or not ranked_ledger.is_as_estimated(p_question, v_list, decisions, v_stale) then
+    decisions := array(
+      select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
+      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
+  else
+    exact := v_list.exact;
+    decisions := decisions[:p_question.match_count];
+  end if;
 end
 $$;
 
@@ -2638,8 +3847,10 @@ begin
                  || jsonb_build_object('has_embedding', p_query_embedding is not null);
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
-    select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(d), d.memory_id) order by d.ordinality), '[]')
-    from unnest(v_ranked.decisions) with ordinality as d), p_max_tokens);
+    select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
+    from unnest(v_ranked.decisions) with ordinality as d
+    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id) as h (document)
+    where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
   if v_trace_of is not null then
     v_traced := true;
@@ -3010,6 +4221,16 @@ begin
   from (values ('public.agent_memories', 'trg_agent_decision_ledger_enroll'),
                ('public.agent_memories', 'trg_agent_decision_ledger_follow'),
                ('public.agent_memories', 'trg_agent_decision_ledger_hold_edges'),
+               ('public.agent_memories', 'trg_agent_decision_ledger_recopy'),
+               ('public.thoughts', 'trg_agent_decision_ledger_revector'),
+               ('public.agent_decision_edges', 'agent_decision_edges_count_inserted'),
+               ('public.agent_decision_edges', 'agent_decision_edges_count_updated'),
+               ('public.agent_decision_edges', 'agent_decision_edges_count_deleted'),
+               ('public.agent_decision_edges', 'agent_decision_edges_empty_copies'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_copy_inserted_rows'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_copy_updated_row'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_drop_deleted_rows'),
+               ('public.agent_decision_ledger', 'agent_decision_ledger_empty_copies'),
                ('public.agent_decision_edges', 'agent_decision_edges_check'),
                ('public.agent_decision_edges', 'agent_decision_edges_note_lost_ground'),
                ('public.agent_decision_ledger', 'agent_decision_ledger_note_lost_rows'),
@@ -4720,7 +5941,7 @@ comment on function public.set_similarity_range(text, text, float8, float8) is
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'get_workspace_settings',
+  'check_copies', 'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'get_workspace_settings',
   'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions', 'mark_recall_usage',
   'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
   'record_decision', 'record_decisions', 'set_decision_importance', 'set_decision_lifecycle', 'set_similarity_range',

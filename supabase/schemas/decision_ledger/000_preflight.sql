@@ -111,19 +111,22 @@ begin
 end
 $host_columns$;
 
--- Enrolment is a trigger on agent_memories, and only the table's owner may replace a trigger later.
+-- Triggers on agent_memories enrol, one on thoughts follows the vectors, and only a table's owner may replace a trigger later.
 do $owner$
 declare
+  v_table text;
   v_owner text;
   v_found text;
   v_advice text;
 begin
-  select pg_get_userbyid(c.relowner) into v_owner
+  select c.relname, pg_get_userbyid(c.relowner) into v_table, v_owner
   from pg_catalog.pg_class c
-  where c.oid = 'public.agent_memories'::regclass and not pg_has_role(current_user, c.relowner, 'USAGE');
+  where c.oid in ('public.agent_memories'::regclass, 'public.thoughts'::regclass)
+    and not pg_has_role(current_user, c.relowner, 'USAGE')
+  order by 1 limit 1;
   if v_owner is not null then
-    v_found := format('public.agent_memories belongs to the role %I, and %I may not put a trigger on it.',
-      v_owner, current_user);
+    v_found := format('public.%s belongs to the role %I, and %I may not put a trigger on it.',
+      v_table, v_owner, current_user);
     v_advice := format('Push as %I, or as a role that is a member of it.', v_owner);
   end if;
 
@@ -181,6 +184,7 @@ begin
   loop
     begin
       perform set_config('lock_timeout', '200ms', true);
+      lock table public.thoughts in share row exclusive mode;
       execute format('lock table public.agent_memories in %s mode', v_mode);
       if v_ours is not null then
         execute format('lock table %s in access exclusive mode', v_ours);

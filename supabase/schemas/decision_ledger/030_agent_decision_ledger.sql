@@ -49,8 +49,6 @@ create index if not exists agent_decision_ledger_stream_step_idx
   on public.agent_decision_ledger (stream_id, step_index desc);
 create index if not exists agent_decision_ledger_workspace_step_idx
   on public.agent_decision_ledger (workspace_id, step_index desc, memory_id);
-create index if not exists agent_decision_ledger_lexemes_idx
-  on public.agent_decision_ledger using gin (search_lexemes);
 
 comment on table public.agent_decision_ledger is
   'Ranked Ledger: where in the work a decision stands (step in its stream), how much it matters, why. One row a memory of type decision; its lifecycle in force is agent_memories.lifecycle_status.';

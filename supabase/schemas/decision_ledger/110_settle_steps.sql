@@ -77,6 +77,7 @@ begin
   -- what earlier transactions left
   if exists (select from ranked_ledger.enrolment_failures f where f.is_transient and f.stream_id = any (p_stream_ids)) then
     perform ranked_ledger.mend_transient_failures(p_stream_ids);
+    perform ranked_ledger.lock_streams(p_stream_ids); -- one that had no row until now has no stream yet
   end if;
   if exists (select from ranked_ledger.pending_steps p
              where p.is_left_over and p.stream_id = any (p_stream_ids) and p.txid <> v_own) then

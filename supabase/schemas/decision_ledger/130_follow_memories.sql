@@ -55,6 +55,7 @@ begin
     select m from unnest(p_memories) as m
     where not exists (select from public.agent_decision_ledger l where l.memory_id = m.id)));
 
+  perform set_config('ranked_ledger.is_following', '1', true); -- what is moved gets its own mark, below
   with config as materialized (
     select w.workspace_id, ranked_ledger.text_config(w.workspace_id) as text_config
     from (select distinct m.workspace_id::text from unnest(p_memories) as m) as w),
@@ -96,6 +97,7 @@ begin
   into v_moved, v_streams, v_emigrant
   from target t where t.is_moved;
 
+  perform set_config('ranked_ledger.is_following', '', true);
   if v_moved is not null then
     perform set_config('ranked_ledger.unsettled', '1', true);
     delete from ranked_ledger.pending_steps p where p.memory_id = any (v_moved);

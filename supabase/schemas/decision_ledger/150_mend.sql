@@ -50,6 +50,16 @@ begin
   update ranked_ledger.pending_steps p set is_left_over = true
   where not p.is_left_over and p.txid <> pg_current_xact_id();
 
+  -- rows that have no stream: those of an install of the published proposal
+  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
+  select distinct on (l.stream_id) l.stream_id, l.workspace_id, l.project_id, l.task_id,
+         ranked_ledger.newest_settled_step(l.stream_id)
+  from public.agent_decision_ledger l
+  where (p_workspace_id is null or l.workspace_id = p_workspace_id)
+    and not exists (select from ranked_ledger.streams s where s.stream_id = l.stream_id)
+  order by l.stream_id
+  on conflict (stream_id) do nothing;
+
   -- a stream whose newest step is not that of its rows finds it again, as one that lost a row does
   insert into ranked_ledger.pending_steps (stream_id)
   select s.stream_id from ranked_ledger.streams s
@@ -155,6 +165,7 @@ begin
 
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
+  perform ranked_ledger.mend_copies(p_workspace_id);
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
@@ -180,15 +191,6 @@ returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  -- rows of an install of the published proposal: their streams and their words
-  insert into ranked_ledger.streams (stream_id, workspace_id, project_id, task_id, newest_step)
-  select distinct on (l.stream_id) l.stream_id, l.workspace_id, l.project_id, l.task_id,
-         ranked_ledger.newest_settled_step(l.stream_id)
-  from public.agent_decision_ledger l
-  where not exists (select from ranked_ledger.streams s where s.stream_id = l.stream_id)
-  order by l.stream_id
-  on conflict (stream_id) do nothing;
-
   while (public.enroll_missing_decisions(null, 1000000) ->> 'more')::boolean loop
     null;
   end loop;

@@ -8,6 +8,7 @@ begin
       embedding       vector,  -- null: none, or one without a direction
       has_text        boolean,
       any_word        tsquery, -- null: the text has no lexeme
+      terms           bigint[],
       project_id      text,
       task_id         text,
       current_step    int,
@@ -117,6 +118,9 @@ begin
   v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
   v_question.has_text := p_query is not null;
   v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+  v_question.terms := array(
+    select ranked_ledger.term_of(v_question.workspace_key, x.lexeme)
+    from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
   v_question.project_id := p_project_id;
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
@@ -125,8 +129,8 @@ begin
   v_question.w_importance := p_w_importance;
   v_question.w_recency := p_w_recency;
   v_question.w_dependency := p_w_dependency;
-  v_question.half_life := ranked_ledger.positive_or(p_half_life_steps, 30);
-  v_question.saturation := ranked_ledger.positive_or(p_dependency_saturation, 3);
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, 30), 1e-290); -- below that a division overflows
+  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, 3), 1e-290);
   v_question.with_stale := coalesce(p_include_stale, false);
   v_question.with_retired := coalesce(p_include_superseded, false);
   v_question.with_personal := coalesce(p_include_personal, true);

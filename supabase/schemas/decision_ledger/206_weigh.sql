@@ -14,7 +14,8 @@ $do$;
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
--- The newest step and the dependents are looked up row by row: cheap for a shortlist, and right for any number.
+-- The newest step and the dependents are looked up row by row, by one index each: cheap for a shortlist, and right for any
+-- number. Nested queries, since a join was planned through all the decisions of the workspace.
 create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
 returns setof ranked_ledger.ranked_decision language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -52,10 +53,10 @@ begin
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
-      join public.agent_decision_ledger x
-        on x.memory_id = e.from_memory_id and x.workspace_id = q.workspace_id and x.set_aside_at is null
-      join public.agent_memories y on y.id = x.memory_id and y.lifecycle_status = 'active'
-      where e.to_memory_id = l.memory_id and e.relation = 'depends_on') as d
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
+        and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
+                    and (select y.lifecycle_status = 'active' from public.agent_memories y where y.id = x.memory_id)
+             from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
     where l.workspace_id = q.workspace_id and l.set_aside_at is null
       and (q.project_id is null or l.project_id = q.project_id)
       and (q.task_id is null or l.task_id = q.task_id)

@@ -22,17 +22,45 @@ begin
 end
 $do$;
 
--- The one place that ranks: match_decision_ledger and recall_decisions both ask it.
-create or replace function ranked_ledger.rank(p_question ranked_ledger.question, out decisions ranked_ledger.ranked_decision[], out exact boolean)
+-- Whether the copies can answer at all. Not of a vector whose sums leave single precision, nor where most may lag.
+create or replace function ranked_ledger.can_shortlist(p_question ranked_ledger.question, p_stale uuid[])
+returns boolean language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select cardinality(p_stale) < 1000
+     and (p_question.embedding is null or ranked_ledger.is_usual_length(vector_norm(p_question.embedding)))
+$$;
+
+comment on function ranked_ledger.can_shortlist(ranked_ledger.question, uuid[]) is
+  'Whether a question can be answered by a shortlist from the copies; else every decision is weighed.';
+
+-- The one place that ranks: match_decision_ledger and recall_decisions both ask it. The copies propose, the tables decide:
+-- what is proposed is weighed, and where a weight is not the estimate, a copy lags that should not, and all is weighed.
+create or replace function ranked_ledger.rank(
+  p_question ranked_ledger.question, out decisions ranked_ledger.ranked_decision[], out exact boolean)
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
+declare
+  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 1000);
+  v_list  ranked_ledger.shortlist;
 begin
   exact := true;
-  decisions := array(
-    select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
-    order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id
-    limit p_question.match_count);
+  if ranked_ledger.can_shortlist(p_question, v_stale) then
+    v_list := case when p_question.embedding is null then ranked_ledger.list_by_standing(p_question, cardinality(v_stale))
+                   else ranked_ledger.list_by_vector(p_question, cardinality(v_stale)) end;
+    decisions := array(
+      select w from ranked_ledger.weigh(p_question, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w
+      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id);
+  end if;
+  if v_list is null or not ranked_ledger.is_as_estimated(p_question, v_list, decisions, v_stale) then
+    decisions := array(
+      select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
+      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
+  else
+    exact := v_list.exact;
+    decisions := decisions[:p_question.match_count];
+  end if;
 end
 $$;
 

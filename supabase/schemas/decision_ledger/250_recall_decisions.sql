@@ -144,8 +144,10 @@ begin
                  || jsonb_build_object('has_embedding', p_query_embedding is not null);
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
-    select coalesce(jsonb_agg(ranked_ledger.hit_document(to_jsonb(d), d.memory_id) order by d.ordinality), '[]')
-    from unnest(v_ranked.decisions) with ordinality as d), p_max_tokens);
+    select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
+    from unnest(v_ranked.decisions) with ordinality as d
+    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id) as h (document)
+    where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
   if v_trace_of is not null then
     v_traced := true;

@@ -20,11 +20,10 @@ comment on function ranked_ledger.saturate(float8) is
 
 create or replace function ranked_ledger.recency(p_distance float8, p_half_life float8)
 returns float8 language sql immutable parallel safe
-return case when p_distance / p_half_life > 700 then 0::float8
-            else exp(- greatest(p_distance, 0) / p_half_life) end;
+return case when p_distance / p_half_life > 700 then 0::float8 else exp(- p_distance / p_half_life) end;
 
 comment on function ranked_ledger.recency(float8, float8) is
-  'exp(-d/h): 0.37 at a distance of one half-life (the published name). Cut off before exp raises on underflow (22003).';
+  'exp(-d/h): 0.37 at a distance of one half-life (the published name), for a distance of 0 or more. Cut off at 700 half-lives, before exp raises on underflow (22003).';
 
 create or replace function ranked_ledger.dependency(p_live_dependents float8, p_saturation float8)
 returns float8 language sql immutable parallel safe

@@ -21,10 +21,13 @@ begin
     perform ranked_ledger.settle_streams(v_streams);
     perform ranked_ledger.settle_now();
   end if;
+  if exists (select from ranked_ledger.stale_copies) then
+    perform ranked_ledger.lift_marks(200);
+  end if;
 exception when others then
   null; -- a recall answers from what is there
 end
 $$;
 
 comment on function ranked_ledger.catch_up(text) is
-  'Enrols and settles what earlier transactions of the workspace had to leave. Never raises, never waits long.';
+  'Enrols, settles and copies what earlier transactions had to leave. Never raises, never waits long.';

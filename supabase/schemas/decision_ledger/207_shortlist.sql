@@ -1,0 +1,100 @@
+-- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
+-- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
+-- holds every decision that could be in the answer: both are proven, not guessed.
+do $do$
+begin
+  if to_regtype('ranked_ledger.shortlist') is null then
+    create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
+  end if;
+end
+$do$;
+
+comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
+
+create or replace function ranked_ledger.streams_asked(
+  p_question ranked_ledger.question, out stream_ids uuid[], out newest_steps float8[])
+language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(array_agg(n.stream_id), '{}'), coalesce(array_agg(greatest(n.newest_step, p_question.current_step, 0)), '{}')
+  from (
+    select x.stream_id, max(x.newest_step) as newest_step
+    from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
+          where s.workspace_id = p_question.workspace_id
+          union all -- rows that are not settled yet
+          select l.stream_id, case when l.step_index <= ranked_ledger.max_step() then l.step_index end, l.project_id, l.task_id
+          from ranked_ledger.pending_steps p join public.agent_decision_ledger l on l.memory_id = p.memory_id
+          where l.workspace_id = p_question.workspace_id) as x
+    where (p_question.project_id is null or x.project_id = p_question.project_id)
+      and (p_question.task_id is null or x.task_id = p_question.task_id)
+    group by x.stream_id) as n
+$$;
+
+comment on function ranked_ledger.streams_asked(ranked_ledger.question) is
+  'The streams in the scope of a question, and where each stands: at its newest step, of every row whatever its lifecycle, or at the current step of the question where that is greater.';
+
+create or replace function ranked_ledger.cosine_error(p_dimensions int)
+returns float8 language sql immutable parallel safe
+return 2 * (power(2, -11) + sqrt(p_dimensions) * power(2, -24)) + 4 * p_dimensions * power(2, -24);
+
+comment on function ranked_ledger.cosine_error(int) is
+  'How far the inner product of two rounded directions can be from the host''s cosine: half precision rounds each component by 2^-11 of itself at most (2^-25 where it is subnormal), so each direction by 2^-11 of its length; single precision adds 2^-24 a term, to both sums.';
+
+-- What restricts the scope, as it is written into a query over standings s.
+create or replace function ranked_ledger.scope_sql(p_question ranked_ledger.question)
+returns text language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select concat_ws(' and ',
+    case when p_question.with_retired then 'true' when p_question.with_stale then 'not s.is_retired' else 's.is_active' end,
+    case when not p_question.with_personal then 'not s.is_personal' end,
+    case when p_question.only_confirmed then 'not s.is_unconfirmed' end)
+$$;
+
+comment on function ranked_ledger.scope_sql(ranked_ledger.question) is 'The filters of a question over the flags of standings.';
+
+-- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
+-- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
+-- last bit; each part stands once, since a function whose argument it names twice is not inlined.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
+returns text language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select format($sql$
+    with posted as (
+      select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
+      from unnest($9::bigint[]) as t (term) join ranked_ledger.postings p on p.term = t.term
+      group by p.row_no)
+    select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
+           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+           + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
+    from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
+    join ranked_ledger.standings s on s.stream_id = n.stream_id
+    %6$s
+    %7$s
+    where %8$s %9$s
+    order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $18
+  $sql$,
+    case when p_question.embedding is null then 'false' else 'v.row_no is null and s.vector_dims = $13' end,
+    coalesce(part.text_relevance, 'null::float8'), part.relevance,
+    case when part.relevance <> '0::float8' then format('$5 * %s +', part.relevance) end,
+    case when p_question.with_retired or p_question.with_stale
+         then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
+    case when p_question.any_word is not null then 'left join posted p on p.row_no = s.row_no' end,
+    case when p_question.embedding is not null
+         then 'left join unnest($10::int[], $11::float8[]) as v (row_no, relevance) on v.row_no = s.row_no' end,
+    ranked_ledger.scope_sql(p_question),
+    case when p_question.min_relevance > 0 then format('and %s >= $17', part.relevance) end)
+  from (select t.text_relevance,
+               case when p_question.embedding is null then coalesce(t.text_relevance, '0::float8')
+                    when p_question.has_text and p_question.fusion <> 'none'
+                    then format('ranked_ledger.relevance(%s, %s, $14, $15)', c.cosine, t.text_relevance)
+                    else format('coalesce(%s, %s)', c.cosine, coalesce(t.text_relevance, '0::float8')) end as relevance
+        from (select case when p_question.any_word is not null then 'coalesce(p.relevance, 0)'
+                          when p_question.has_text then '0::float8' end as text_relevance,
+                     'case when s.vector_dims = $13 then coalesce(v.relevance, $12) end' as cosine) as t
+        cross join lateral (select t.cosine) as c) as part
+$$;
+
+comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
+  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10, $11 rows whose cosine is known and its relevance, $12 what no other exceeds, $13 dimensions, $14, $15 fusion, $17 minimum relevance, $18 limit.';
