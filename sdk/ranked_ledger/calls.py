@@ -18,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 from ranked_ledger import arguments as check
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import (
+    CopiesChecked,
     Decision,
     DecisionDetail,
     DecisionRef,
@@ -309,6 +310,16 @@ def set_similarity_range(
 def enroll_missing(workspace: str | None, limit: int) -> Call[Enrolled]:
     body = _set(workspace_id=workspace, limit=check.whole("limit", limit, minimum=1))
     return Call("enroll_missing_decisions", body, _model(Enrolled))
+
+
+def check_copies(workspace: str, *, after: DecisionRef | None, limit: int, mend: bool) -> Call[CopiesChecked]:
+    body = _set(
+        workspace_id=workspace,
+        after=None if after is None else check.decision("after", after),
+        limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_CHECKED),
+        mend=check.flag("mend", mend) or None,
+    )
+    return Call("check_copies", body, _model(CopiesChecked))
 
 
 def idempotency_key(key: object) -> str | None:

@@ -24,6 +24,7 @@ RELOAD: Final = "notify pgrst, 'reload schema'"
 MEND: Final = "ranked-ledger doctor --mend"
 # The functions that clients call; a test compares them with docs/sql-api.md.
 FUNCTIONS: Final = (
+    "check_copies",
     "decision_impact",
     "enroll_missing_decisions",
     "forget_decision",

@@ -337,6 +337,19 @@ class Enrolled(Answer):
     more: bool = False
 
 
+class CopiesChecked(Answer):
+    """One page of the proof that what recall searches is what the tables say.
+
+    - `wrong`: decisions whose copies differ. `mended`: these are marked, so that recall reads them from the
+      tables until their copies are made anew. `next`: where the next page starts; None after the last one.
+    """
+
+    checked: int
+    wrong: tuple[UUID, ...] = ()
+    mended: bool = False
+    next: UUID | None = None
+
+
 class WorkspaceStatus(Answer):
     """One workspace in a `Status`."""
 

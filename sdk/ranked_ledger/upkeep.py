@@ -10,7 +10,15 @@ import httpx
 from ranked_ledger import calls
 from ranked_ledger.calls import Call
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
-from ranked_ledger.models import Enrolled, PolicyStats, Pruned, Status, WorkspaceSettings
+from ranked_ledger.models import (
+    CopiesChecked,
+    DecisionRef,
+    Enrolled,
+    PolicyStats,
+    Pruned,
+    Status,
+    WorkspaceSettings,
+)
 from ranked_ledger.session import Session
 
 T = TypeVar("T")
@@ -103,6 +111,21 @@ class Upkeep(Session[httpx.Client, Embedder]):
         """
         return self._run(calls.enroll_missing(self._scope(everywhere), limit))
 
+    def check_copies(
+        self, *, after: DecisionRef | None = None, limit: int = 1000, mend: bool = False
+    ) -> CopiesChecked:
+        """Prove what recall searches against the tables, a page of the workspace's decisions at a time.
+
+        - `after`: the page before's `next`. `limit`: decisions a page, at most 10,000; a thousand with
+          vectors take one or two seconds, and the platform ends a call after eight.
+        - `mend`: have those that differ read from the tables at once, and their copies made anew.
+
+        Example:
+            >>> ledger.check_copies().wrong                                    # doctest: +SKIP
+            ()
+        """
+        return self._run(calls.check_copies(self.workspace, after=after, limit=limit, mend=mend))
+
 
 class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
     """The same part of `AsyncRankedLedger`."""
@@ -143,3 +166,9 @@ class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
     async def enroll_missing(self, *, everywhere: bool = False, limit: int = 10_000) -> Enrolled:
         """As `RankedLedger.enroll_missing`."""
         return await self._run(calls.enroll_missing(self._scope(everywhere), limit))
+
+    async def check_copies(
+        self, *, after: DecisionRef | None = None, limit: int = 1000, mend: bool = False
+    ) -> CopiesChecked:
+        """As `RankedLedger.check_copies`."""
+        return await self._run(calls.check_copies(self.workspace, after=after, limit=limit, mend=mend))

@@ -13,6 +13,7 @@ from typing import Final
 # Functions of docs/sql-api.md whose method has another name. A test looks for every one of them.
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "check_copies": "check_copies",
         "decision_impact": "impact",
         "enroll_missing_decisions": "enroll_missing",
         "forget_decision": "forget",

@@ -140,6 +140,7 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.policy_stats("w", datetime.now(UTC)),
     calls.prune_traces("w", datetime.now(UTC), 5),
     calls.enroll_missing("w", 5),
+    calls.check_copies("w", after=answers.MEMORY, limit=5, mend=True),
     calls.settings("w"),
     calls.set_text_config("w", "german"),
     calls.set_similarity_range("w", "m", (0.1, 0.2)),

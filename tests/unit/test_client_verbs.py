@@ -124,6 +124,13 @@ class Broken:
         ),
         ("policy_stats", (), "recall_policy_stats", [], {}),
         ("enroll_missing", (), "enroll_missing_decisions", {"enrolled": 0}, {"p_limit": 10_000}),
+        (
+            "check_copies",
+            (),
+            "check_copies",
+            {"checked": 0, "wrong": [], "mended": False, "next": None},
+            {"p_limit": 1000},
+        ),
         ("status", (), "ledger_status", {"schema_version": 1}, {}),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ranked_ledger import Enrolled, doctor, settings, shipped
+from ranked_ledger import Enrolled, doctor, proving, settings, shipped
 from ranked_ledger.cli import importing_report
 from ranked_ledger.cli.connection import WORKSPACE_VARIABLE, AsJson, Project, Workspace, connect
 from ranked_ledger.cli.failures import FAILED, exit_code
@@ -91,17 +92,31 @@ def examine(
             "--workspace", "-w", envvar=WORKSPACE_VARIABLE, help="Only this one; without it, all of them."
         ),
     ] = None,
-    mend: Annotated[bool, typer.Option("--mend", help="Enrol what is missing, then look.")] = False,
+    mend: Annotated[
+        bool,
+        typer.Option("--mend", help="Enrol what is missing, then look; make anew the copies that differ."),
+    ] = False,
+    all_copies: Annotated[
+        bool,
+        typer.Option(
+            "--all-copies",
+            help="Check the copies of every decision; without it, of "
+            f"{proving.AT_MOST:,}, the busiest workspaces first.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what is installed, which dimension, who may do what, and what could not be enrolled.
+
+    It also holds the copies that recall searches against the tables: a thousand decisions with vectors take
+    one or two seconds.
 
     With SUPABASE_ANON_KEY or SUPABASE_PUBLISHABLE_KEY set it also tries what nobody should be able to do.
     """
     connection = settings.environment()
     public_key = next(filter(None, (os.environ.get(name, "").strip() for name in _PUBLIC_KEYS)), None)
     everywhere = workspace is None
-    mended = None
+    mended, proof = None, None
     with connect(workspace or "doctor", spin=False) as ledger:
         if mend:
             with bar() as advance:
@@ -112,7 +127,18 @@ def examine(
                 )
         with waiting("looking"):
             found = doctor.examine(ledger, connection, public_key=public_key, everywhere=everywhere)
-    answer = found.as_dict() | {"workspace": workspace, "mended": mended}
+        if found.status is not None:
+            with bar() as advance:
+                proof = proving.prove(
+                    ledger,
+                    found.status,
+                    at_most=None if all_copies else proving.AT_MOST,
+                    mend=mend,
+                    on_progress=lambda done, of: advance("checking copies", done, of),
+                )
+            found = replace(found, findings=(*found.findings, proof.finding()))
+    copies = None if proof is None else proof.as_dict()
+    answer = found.as_dict() | {"workspace": workspace, "mended": mended, "copies": copies}
     show(answer, lambda: _diagnosis(found, mended, workspace), as_json=as_json)
     if not found.healthy:
         raise typer.Exit(FAILED if found.error is None else exit_code(found.error))

@@ -10,6 +10,7 @@ from typing import Final
 # Methods as the SDK's messages name them, and the command that does the same. A test runs through them.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "check_copies": "doctor",
         "enroll_missing": "doctor --mend",
         "forget": "forget",
         "get": "show",
