@@ -75,9 +75,14 @@ comment on function ranked_ledger.lift_marks(int) is
 
 -- What is marked, and what it rests on: a dependent that is about to change counts, or no longer does.
 create or replace function ranked_ledger.stale_decisions(p_workspace_key bigint, p_limit int)
-returns uuid[] language sql stable
+returns uuid[] language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
+begin
+  if not exists (select from ranked_ledger.stale_copies) then
+    return '{}';
+  end if;
+  return (
   with marked as materialized (
     select x.memory_id
     from (select c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key
@@ -89,7 +94,8 @@ as $$
   from (select m.memory_id from marked m
         union
         select e.to_memory_id from marked m
-        join public.agent_decision_edges e on e.from_memory_id = m.memory_id and e.relation = 'depends_on') as y
+        join public.agent_decision_edges e on e.from_memory_id = m.memory_id and e.relation = 'depends_on') as y);
+end
 $$;
 
 comment on function ranked_ledger.stale_decisions(bigint, int) is

@@ -13,10 +13,12 @@ comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the c
 
 create or replace function ranked_ledger.streams_asked(
   p_question ranked_ledger.question, out stream_ids uuid[], out newest_steps float8[])
-language sql stable
+language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
+begin
   select coalesce(array_agg(n.stream_id), '{}'), coalesce(array_agg(greatest(n.newest_step, p_question.current_step, 0)), '{}')
+  into stream_ids, newest_steps
   from (
     select x.stream_id, max(x.newest_step) as newest_step
     from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
@@ -27,7 +29,8 @@ as $$
           where l.workspace_id = p_question.workspace_id) as x
     where (p_question.project_id is null or x.project_id = p_question.project_id)
       and (p_question.task_id is null or x.task_id = p_question.task_id)
-    group by x.stream_id) as n
+    group by x.stream_id) as n;
+end
 $$;
 
 comment on function ranked_ledger.streams_asked(ranked_ledger.question) is
@@ -42,25 +45,49 @@ comment on function ranked_ledger.cosine_error(int) is
 
 -- What restricts the scope, as it is written into a query over standings s.
 create or replace function ranked_ledger.scope_sql(p_question ranked_ledger.question)
-returns text language sql immutable
+returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
-  select concat_ws(' and ',
+begin
+  return concat_ws(' and ',
     case when p_question.with_retired then 'true' when p_question.with_stale then 'not s.is_retired' else 's.is_active' end,
     case when not p_question.with_personal then 'not s.is_personal' end,
-    case when p_question.only_confirmed then 'not s.is_unconfirmed' end)
+    case when p_question.only_confirmed then 'not s.is_unconfirmed' end);
+end
 $$;
 
 comment on function ranked_ledger.scope_sql(ranked_ledger.question) is 'The filters of a question over the flags of standings.';
 
--- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
--- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
--- last bit; each part stands once, since a function whose argument it names twice is not inlined.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
-returns text language sql immutable
+create or replace function ranked_ledger.relevance_sql(
+  p_question ranked_ledger.question, p_cosine text, p_text text, p_fusion text, p_fusion_weight text)
+returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
-  select format($sql$
+begin
+  return case when p_cosine is null then coalesce(p_text, '0::float8')
+              when p_text is not null and p_question.fusion <> 'none'
+              then format('ranked_ledger.relevance(%s, %s, %s, %s)', p_cosine, p_text, p_fusion, p_fusion_weight)
+              else format('coalesce(%s, %s)', p_cosine, coalesce(p_text, '0::float8')) end;
+end
+$$;
+
+comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, text, text, text) is
+  'ranked_ledger.relevance of these expressions, as short as the question allows.';
+
+-- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
+-- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
+-- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
+-- threshold, by a bound that leaves out the recency.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_text      text := case when p_question.any_word is not null then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
+  v_relevance text := ranked_ledger.relevance_sql(
+    p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
+begin
+  return format($sql$
     with posted as (
       select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
       from unnest($9::bigint[]) as t (term) join ranked_ledger.postings p on p.term = t.term
@@ -71,30 +98,55 @@ as $$
     from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
     join ranked_ledger.standings s on s.stream_id = n.stream_id
     %6$s
-    %7$s
-    where %8$s %9$s
-    order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $18
+    where %7$s and (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
+    order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
-    case when p_question.embedding is null then 'false' else 'v.row_no is null and s.vector_dims = $13' end,
-    coalesce(part.text_relevance, 'null::float8'), part.relevance,
-    case when part.relevance <> '0::float8' then format('$5 * %s +', part.relevance) end,
+    case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
+    coalesce(v_text, 'null::float8'), v_relevance,
+    case when v_relevance <> '0::float8' then format('$5 * %s +', v_relevance) end,
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
     case when p_question.any_word is not null then 'left join posted p on p.row_no = s.row_no' end,
-    case when p_question.embedding is not null
-         then 'left join unnest($10::int[], $11::float8[]) as v (row_no, relevance) on v.row_no = s.row_no' end,
     ranked_ledger.scope_sql(p_question),
-    case when p_question.min_relevance > 0 then format('and %s >= $17', part.relevance) end)
-  from (select t.text_relevance,
-               case when p_question.embedding is null then coalesce(t.text_relevance, '0::float8')
-                    when p_question.has_text and p_question.fusion <> 'none'
-                    then format('ranked_ledger.relevance(%s, %s, $14, $15)', c.cosine, t.text_relevance)
-                    else format('coalesce(%s, %s)', c.cosine, coalesce(t.text_relevance, '0::float8')) end as relevance
-        from (select case when p_question.any_word is not null then 'coalesce(p.relevance, 0)'
-                          when p_question.has_text then '0::float8' end as text_relevance,
-                     'case when s.vector_dims = $13 then coalesce(v.relevance, $12) end' as cosine) as t
-        cross join lateral (select t.cosine) as c) as part
+    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
+end
 $$;
 
 comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
-  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10, $11 rows whose cosine is known and its relevance, $12 what no other exceeds, $13 dimensions, $14, $15 fusion, $17 minimum relevance, $18 limit.';
+  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 what a score without its recency has to reach, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+
+-- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream, words left aside.
+create or replace function ranked_ledger.scout(
+  p_question ranked_ledger.question, p_stream_ids uuid[], p_newest_steps float8[], p_count int)
+returns float8 language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  q       ranked_ledger.question := p_question;
+  v_found record;
+begin
+  if q.min_relevance > 0 then
+    return '-Infinity';
+  end if;
+  execute format($sql$
+    select x.pinned, x.score
+    from (
+      select s.pinned, $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+             + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as score
+      from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
+      cross join lateral (
+        select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
+    order by x.pinned desc, x.score desc offset $9 - 1 limit 1
+  $sql$, ranked_ledger.scope_sql(q))
+  into v_found
+  using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
+        q.w_importance, q.w_recency, q.w_dependency, p_count;
+  return case when not v_found.pinned then v_found.score else '-Infinity' end;
+end
+$$;
+
+comment on function ranked_ledger.scout(ranked_ledger.question, uuid[], float8[], int) is
+  'A score that so many decisions reach: whatever is below it is not in the answer. -Infinity where none was found.';
