@@ -31,6 +31,10 @@ create index if not exists standings_thought_idx on ranked_ledger.standings (tho
 create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
   row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
 
+-- what matters most and carries most, for a recall that may guess: the standing at the published weights, its recency aside
+create index if not exists standings_merit_idx on ranked_ledger.standings (
+  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) include (row_no) where is_active;
+
 create table if not exists ranked_ledger.postings (
   term        bigint not null,
   row_no      int not null,

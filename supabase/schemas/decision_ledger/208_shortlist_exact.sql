@@ -68,6 +68,20 @@ $$;
 comment on function ranked_ledger.nearest(ranked_ledger.question, int) is
   'The nearest decisions of a workspace by their rounded vectors, by a scan of all of them: what is not among them is no nearer than far.';
 
+create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
+              else format('ranked_ledger.saturate(coalesce((
+                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
+                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
+end
+$$;
+
+comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
+
 -- The rows whose cosine the first pass found are scored with it; the k-th of those that are certain is a threshold for the
 -- second pass, which scores every row by the bound. What comes out of that is looked up. Odd ones (2: nothing is known) stay
 -- uncertain, and their weight will tell. `worst` is the last that is certainly in the answer; who is below it by more than
@@ -127,11 +141,7 @@ begin
     replace(ranked_ledger.pass_sql(p_question), '>= $10', '>= (select t.score - $7 from threshold t)'),
     ranked_ledger.scope_sql(p_question),
     case when p_question.fusion = 'none' then 'null::float8' -- they have a cosine
-         when p_question.any_word is not null
-         then $$ranked_ledger.saturate(coalesce((
-                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
-                  where p.term = any ($9) and p.row_no = s.row_no), 0))$$
-         when p_question.has_text then '0::float8' else 'null::float8' end);
+         else ranked_ledger.looked_up_text_sql(p_question, '$9') end);
 end
 $body$;
 
@@ -161,7 +171,9 @@ declare
 begin
   v_list.exact := true;
   v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
-  if ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+  if ranked_ledger.may_probe(q, v_streams.stream_ids) then
+    return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
+  elsif ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
     v_near := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else
