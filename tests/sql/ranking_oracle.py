@@ -100,6 +100,12 @@ def assert_recalls(
     assert answer["exact"] is True
 
 
+def assert_copies_are_right(connection: Connection, workspace: str, where: str = "") -> None:
+    """What recall searches is what the tables say, or is known to lag: a copy that is wrong may not have shown yet."""
+    ((checked,),) = connection.execute("select check_copies(%s, p_limit => 10000)", (workspace,)).fetchall()
+    assert checked["wrong"] == [], f"{where}\ncopies of {workspace}"
+
+
 @dataclass(frozen=True)
 class Workspace:
     """A workspace of a test's own: written as a host writes, asked through both functions and the oracle."""

@@ -17,7 +17,7 @@ from tests.rig.databases import Connection, Database
 from tests.sql import random_ledgers
 from tests.sql.random_changes import REFUSALS, Change, Changes, refusable
 from tests.sql.random_ledgers import Call
-from tests.sql.ranking_oracle import assert_matches, assert_recalls, recall
+from tests.sql.ranking_oracle import assert_copies_are_right, assert_matches, assert_recalls, recall
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -53,6 +53,8 @@ class Run:
                 (self.one_by_one, self.in_a_transaction, self.under_an_old_snapshot, self.beside_another),
                 (40, 30, 15, 15),
             )[0]()
+            for workspace in (self.world.workspace, self.world.other):
+                assert_copies_are_right(self.asker, workspace, f"seed {self.seed}: {', '.join(self.log)}")
             self.ask(2)
 
     # asking

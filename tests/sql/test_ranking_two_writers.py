@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from tests.rig import hosts
 from tests.rig.databases import Connection, Database, Server
 from tests.sql.random_changes import REFUSALS
 from tests.sql.random_ledgers import Call
-from tests.sql.ranking_oracle import assert_matches, assert_recalls, recall
+from tests.sql.ranking_oracle import assert_copies_are_right, assert_matches, assert_recalls, recall
 from tests.sql.rpc import vector
 from tests.sql.write_path import change, remember
 
@@ -147,15 +148,20 @@ class Session:
                 raise
 
 
+QUESTIONS: list[dict[str, object]] = [
+    {"p_query": "invoice payment", "p_query_embedding": AXES[0], "p_include_superseded": True, "p_match_count": 1000},
+    {"p_query": "payment", "p_match_count": 2},
+    {"p_query_embedding": AXES[1], "p_match_count": 1, "p_include_personal": False},
+    {"p_match_count": 1, "p_w_dependency": 1, "p_only_confirmed": True},
+    {"p_match_count": 1, "p_w_importance": 0, "p_w_dependency": 0, "p_include_stale": True},
+]  # fmt: skip
+
+
 def ask(connection: Connection, near: Neighbourhood, where: str) -> None:
-    for workspace in (near.workspace, f"{near.workspace} abroad"):
-        for question in (
-            {"p_query": "invoice payment", "p_query_embedding": AXES[0], "p_include_superseded": True, "p_match_count": 1000},
-            {"p_query": "payment", "p_match_count": 2},
-            {"p_query_embedding": AXES[1], "p_match_count": 1, "p_include_personal": False},
-            {"p_match_count": 1, "p_w_dependency": 1, "p_only_confirmed": True},
-            {"p_match_count": 1, "p_w_importance": 0, "p_w_dependency": 0, "p_include_stale": True},
-        ):  # fmt: skip
+    abroad = f"{near.workspace} abroad"
+    for workspace, questions in ((near.workspace, QUESTIONS), (abroad, QUESTIONS[:1])):
+        assert_copies_are_right(connection, workspace, where)
+        for question in questions:
             assert_matches(connection, Call({"p_workspace_id": workspace} | question), where)
 
 
@@ -233,14 +239,27 @@ def run(
     )
 
 
-@pytest.mark.parametrize("first", CHANGES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_recall_is_right_after_two_writers_at_once(
-    database: Database, connections: list[Connection], first: str
+    database: Database, connections: list[Connection], schedule: str
 ) -> None:
-    rand = random.Random(first)
-    for second in CHANGES:
-        level = rand.choices(LEVELS, (6, 2, 2))[0]
-        run(database, connections, (first, second), rand.choice(list(SCHEDULES)), level)
+    """Each pair once, in one of the orders, by one of the schedules."""
+    rand = random.Random(0)
+    for one, other in itertools.combinations_with_replacement(CHANGES, 2):
+        pair = rand.choice(((one, other), (other, one)))
+        drawn, level = rand.choice(list(SCHEDULES)), rand.choices(LEVELS, (6, 2, 2))[0]
+        if drawn == schedule:
+            run(database, connections, pair, schedule, level)
+
+
+# The greatest transaction id of a snapshot is one more than the last that ended, not than the last that began: the mark is
+# lifted while the second writer, which read the old vector, is still running.
+@pytest.mark.xfail(reason="stale_copies.horizon does not cover every running transaction", strict=True)
+@pytest.mark.parametrize("second", ["adopt", "enrol on the thought"])
+def test_a_mark_stands_until_every_writer_that_it_waits_for_has_ended(
+    database: Database, connections: list[Connection], second: str
+) -> None:
+    run(database, connections, ("embed", second), "asked all along", IsolationLevel.READ_COMMITTED)
 
 
 @pytest.mark.slow

@@ -229,12 +229,12 @@ def test_usual_lengths_leave_the_direction_alone(scaled: tuple[Workspace, list[l
 
 @pytest.mark.parametrize("step", [2_000_000_000, 2_147_483_647, -2_147_483_648, 0])
 def test_a_step_at_the_end_of_its_type_is_a_step(asked: Workspace, step: int) -> None:
-    for half_life in (None, 1e-290, 1.7e308, 1e9):
+    for half_life in (None, 1e-290, 5e-324, 1.7e308, 1e9):
         rows = asked.ask(p_query="invoice", p_current_step=step, p_half_life_steps=half_life)
         assert all(0 <= row["recency"] <= 1 for row in rows)
 
 
-@pytest.mark.parametrize("saturation", [1e-290, 1.7e308])
+@pytest.mark.parametrize("saturation", [5e-324, 1e-290, 1.7e308])
 def test_a_saturation_at_the_end_of_its_type_is_one(asked: Workspace, saturation: float) -> None:
     assert all(0 <= row["dependency_boost"] <= 1 for row in asked.ask(p_dependency_saturation=saturation))
 
