@@ -1791,7 +1791,8 @@ create index if not exists standings_stream_idx on ranked_ledger.standings (stre
 
 -- what matters most and carries most, for a recall that may guess: the standing at the published weights, its recency aside
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) include (row_no) where is_active;
+  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) where is_active;
+create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (
   term        bigint not null,
@@ -3170,9 +3171,10 @@ begin
            %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
            + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
     from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
-    join ranked_ledger.standings s on s.stream_id = n.stream_id
+    cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
+      select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
     %6$s
-    where %7$s and (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
+    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -3189,7 +3191,21 @@ $$;
 comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
   'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 what a score without its recency has to reach, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
 
--- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream, words left aside.
+create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
+              else format('ranked_ledger.saturate(coalesce((
+                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
+                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
+end
+$$;
+
+comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
+
+-- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream.
 create or replace function ranked_ledger.scout(
   p_question ranked_ledger.question, p_stream_ids uuid[], p_newest_steps float8[], p_count int)
 returns float8 language plpgsql stable
@@ -3208,16 +3224,16 @@ begin
   execute format($sql$
     select x.pinned, x.score
     from (
-      select s.pinned, $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+      select s.pinned, %s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
              + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as score
       from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, ranked_ledger.scope_sql(q))
+  $sql$, case when q.any_word is not null then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
-        q.w_importance, q.w_recency, q.w_dependency, p_count;
+        q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;
   return case when not v_found.pinned then v_found.score else '-Infinity' end;
 end
 $$;
@@ -3231,6 +3247,7 @@ create or replace function ranked_ledger.list_by_standing(p_question ranked_ledg
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off -- the partial index of merits would serve it, across all workspaces
 set jit = off
 as $$
 declare
@@ -3273,6 +3290,7 @@ create or replace function ranked_ledger.nearest(
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 begin
@@ -3296,20 +3314,6 @@ $$;
 
 comment on function ranked_ledger.nearest(ranked_ledger.question, int) is
   'The nearest decisions of a workspace by their rounded vectors, by a scan of all of them: what is not among them is no nearer than far.';
-
-create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
-returns text language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
-              else format('ranked_ledger.saturate(coalesce((
-                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
-                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
-end
-$$;
-
-comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
 
 -- The rows whose cosine the first pass found are scored with it; the k-th of those that are certain is a threshold for the
 -- second pass, which scores every row by the bound. What comes out of that is looked up. Odd ones (2: nothing is known) stay
@@ -3384,6 +3388,7 @@ create or replace function ranked_ledger.list_by_vector(p_question ranked_ledger
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_mergejoin = off
 set jit = off
 as $$
@@ -3394,7 +3399,9 @@ declare
   v_error   float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
   v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
   v_near    record;
-  v_depth   int := q.match_count + p_spare + 246;
+  -- the more there are, the more of them may be about as near as the last: 1 of 50, as far as their steps tell their number
+  v_depth   int := q.match_count + p_spare + greatest(246, least(4000,
+    (select sum(n.step) / 50 from unnest(v_streams.newest_steps) as n (step)))::int);
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
 begin
@@ -3520,13 +3527,12 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_mergejoin = off
-set enable_hashjoin = off
 set enable_bitmapscan = off
 set jit = off
 as $$
 declare
   q       ranked_ledger.question := p_question;
-  v_near  record := ranked_ledger.probe_nearest(p_question, 200 + p_question.match_count);
+  v_near  record := ranked_ledger.probe_nearest(p_question, 90 + p_question.match_count);
   v_slack float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)) / (p_question.ceiling - p_question.floor);
   v_list  ranked_ledger.shortlist;
 begin
@@ -3534,40 +3540,57 @@ begin
   v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   execute format($sql$
     with proposed as (
-      select v.row_no from unnest($1::int[]) as v (row_no)
-      union
-      select n.row_no from unnest($2::uuid[]) as u (stream_id)
-      cross join lateral (select s.row_no from ranked_ledger.standings s where s.stream_id = u.stream_id and %1$s
-                          order by s.step_index desc limit $4) as n
-      union
-      (select s.row_no from ranked_ledger.standings s where s.workspace_key = $5 and s.is_active
-       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit $6)),
-    candidate as (
-      select s.memory_id, s.pinned, s.step_index,
-             case when s.vector_dims = $7 then coalesce(- (v.embedding <#> $8), 2) end as cosine,
-             %2$s as text_relevance,
-             $9 * s.importance + $10 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $11)
-             + $12 * ranked_ledger.dependency(s.live_dependents, 3) as rest
-      from proposed p
-      cross join lateral (select s.* from ranked_ledger.standings s where s.row_no = p.row_no and %1$s offset 0) as s
-      join unnest($2::uuid[], $3::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
-      left join ranked_ledger.decision_vectors v on v.row_no = p.row_no offset 0),
+      select s.*, v.cosine
+      from unnest($1::int[], $2::float8[]) as v (row_no, cosine)
+      cross join lateral (select s.* from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
+      union all
+      select s.*, null
+      from unnest($3::uuid[]) as u (stream_id)
+      cross join lateral (select s.* from ranked_ledger.standings s where s.stream_id = u.stream_id and %1$s
+                          order by s.step_index desc limit $5) as s
+      union all
+      (select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.is_active
+       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 800)
+      union all
+      select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.pinned),
+    rested as materialized (
+      select distinct on (s.row_no) s.row_no, s.memory_id, s.pinned, s.vector_dims, s.cosine,
+             $7 * s.importance + $8 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $9)
+             + $10 * ranked_ledger.dependency(s.live_dependents, 3) as rest
+      from proposed s join unnest($3::uuid[], $4::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
+      where %1$s
+      order by s.row_no, s.cosine nulls last),
+    reached as materialized ( -- by as many as are asked for, whatever their words
+      select coalesce(max(x.score), '-Infinity') as score
+      from ((select r.rest as score from rested r order by 1 desc offset $11 - 1 limit 1)
+            union all
+            (select r.rest + $12 * ranked_ledger.calibrate(r.cosine, $13, $14) from rested r where r.cosine is not null
+             order by 1 desc offset $11 - 1 limit 1)) as x
+      where $15 <= 0 and $16 <> 'blend'),
+    found as (
+      select s.memory_id, s.pinned, s.rest, %2$s as text_relevance,
+             case when s.vector_dims = $17 then coalesce(s.cosine, - (v.embedding <#> $18), 2) end as cosine
+      from rested s left join ranked_ledger.decision_vectors v on s.cosine is null and v.row_no = s.row_no
+      where s.pinned or s.cosine is not null or s.rest + $12 * case when s.vector_dims = $17 and %3$s then $19 else 1 end
+            >= (select r.score from reached r) offset 0),
     estimated as (
-      select c.*, ranked_ledger.relevance(ranked_ledger.calibrate(c.cosine, $13, $14), c.text_relevance, $15, $16) as relevance
-      from candidate c offset 0)
+      select f.*, ranked_ledger.relevance(ranked_ledger.calibrate(f.cosine, $13, $14), f.text_relevance, $16, $20) as relevance
+      from found f offset 0)
     select array_agg(x.memory_id), array_agg(x.estimate)
-    from (select e.memory_id, case when e.cosine is null or e.cosine < 1.5 then e.rest + $17 * e.relevance end as estimate
+    from (select e.memory_id, case when e.cosine is null or e.cosine < 1.5 then e.rest + $12 * e.relevance end as estimate
           from estimated e
-          where e.relevance >= $18
-          order by e.pinned desc, e.rest + $17 * e.relevance desc limit $19) as x
+          where e.relevance >= $15
+          order by e.pinned desc, e.rest + $12 * e.relevance desc limit $11 + 10) as x
   $sql$, ranked_ledger.scope_sql(q),
-    case when q.fusion = 'none' then format('case when s.vector_dims = $7 then null else %s end', ranked_ledger.looked_up_text_sql(q, '$20'))
-         else ranked_ledger.looked_up_text_sql(q, '$20') end)
+    case when q.fusion = 'none' then format('case when s.vector_dims = $17 then null else %s end', ranked_ledger.looked_up_text_sql(q, '$21'))
+         else ranked_ledger.looked_up_text_sql(q, '$21') end,
+    (q.fusion = 'none')::text)
   into v_list.memory_ids, v_list.estimates
-  using v_near.row_nos, p_stream_ids, p_newest_steps, greatest(10, least(200, 1500 / cardinality(p_stream_ids))),
-        q.workspace_key, 1500, vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, q.w_importance, q.w_recency,
-        q.half_life, q.w_dependency, q.floor, q.ceiling, q.fusion, q.fusion_weight, q.w_similarity, q.min_relevance - v_slack,
-        q.match_count + p_spare + 10, q.terms;
+  using v_near.row_nos, v_near.cosines, p_stream_ids, p_newest_steps,
+        greatest(10, least(200, 800 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
+        q.w_dependency, q.match_count + p_spare, q.w_similarity, q.floor, q.ceiling, q.min_relevance - v_slack, q.fusion,
+        vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, ranked_ledger.calibrate(v_near.far, q.floor, q.ceiling),
+        q.fusion_weight, q.terms;
   return v_list;
 end
 $$;
@@ -3579,7 +3602,7 @@ comment on function ranked_ledger.list_by_probe(ranked_ledger.question, uuid[], 
 do $do$
 begin
   perform '[1]'::vector;
-  execute 'alter function ranked_ledger.probe_nearest(ranked_ledger.question, int) set hnsw.ef_search = 200';
+  execute 'alter function ranked_ledger.probe_nearest(ranked_ledger.question, int) set hnsw.ef_search = 100';
 exception when others then
   raise notice 'Ranked Ledger: unproven recall searches with the host''s hnsw.ef_search (%)', sqlerrm;
 end

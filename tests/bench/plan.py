@@ -30,10 +30,10 @@ class Plan:
     questions: int = 30
     """Timed repetitions of an arm, each with another question."""
     peers: int = 10
-    peers_large: int = 5
+    peers_large: int = 3
     """Repetitions of the slow peers: at 100,000 decisions a query takes ten seconds."""
     agreement: int = 1_000
-    spot_checks: int = 20
+    spot_checks: int = 10
     """Questions that the reference answers too, before ours in exact mode stands for it."""
     inserts: int = 200
     embedded: int = 2_000

@@ -33,7 +33,8 @@ create index if not exists standings_stream_idx on ranked_ledger.standings (stre
 
 -- what matters most and carries most, for a recall that may guess: the standing at the published weights, its recency aside
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) include (row_no) where is_active;
+  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) where is_active;
+create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (
   term        bigint not null,

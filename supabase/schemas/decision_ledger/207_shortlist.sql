@@ -96,9 +96,10 @@ begin
            %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
            + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
     from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
-    join ranked_ledger.standings s on s.stream_id = n.stream_id
+    cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
+      select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
     %6$s
-    where %7$s and (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
+    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -115,7 +116,21 @@ $$;
 comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
   'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 what a score without its recency has to reach, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
 
--- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream, words left aside.
+create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
+              else format('ranked_ledger.saturate(coalesce((
+                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
+                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
+end
+$$;
+
+comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
+
+-- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream.
 create or replace function ranked_ledger.scout(
   p_question ranked_ledger.question, p_stream_ids uuid[], p_newest_steps float8[], p_count int)
 returns float8 language plpgsql stable
@@ -134,16 +149,16 @@ begin
   execute format($sql$
     select x.pinned, x.score
     from (
-      select s.pinned, $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+      select s.pinned, %s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
              + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as score
       from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, ranked_ledger.scope_sql(q))
+  $sql$, case when q.any_word is not null then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
-        q.w_importance, q.w_recency, q.w_dependency, p_count;
+        q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;
   return case when not v_found.pinned then v_found.score else '-Infinity' end;
 end
 $$;

@@ -2,6 +2,7 @@ create or replace function ranked_ledger.list_by_standing(p_question ranked_ledg
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off -- the partial index of merits would serve it, across all workspaces
 set jit = off
 as $$
 declare
@@ -44,6 +45,7 @@ create or replace function ranked_ledger.nearest(
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 begin
@@ -67,20 +69,6 @@ $$;
 
 comment on function ranked_ledger.nearest(ranked_ledger.question, int) is
   'The nearest decisions of a workspace by their rounded vectors, by a scan of all of them: what is not among them is no nearer than far.';
-
-create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
-returns text language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
-              else format('ranked_ledger.saturate(coalesce((
-                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
-                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
-end
-$$;
-
-comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
 
 -- The rows whose cosine the first pass found are scored with it; the k-th of those that are certain is a threshold for the
 -- second pass, which scores every row by the bound. What comes out of that is looked up. Odd ones (2: nothing is known) stay
@@ -155,6 +143,7 @@ create or replace function ranked_ledger.list_by_vector(p_question ranked_ledger
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_mergejoin = off
 set jit = off
 as $$
@@ -165,7 +154,9 @@ declare
   v_error   float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
   v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
   v_near    record;
-  v_depth   int := q.match_count + p_spare + 246;
+  -- the more there are, the more of them may be about as near as the last: 1 of 50, as far as their steps tell their number
+  v_depth   int := q.match_count + p_spare + greatest(246, least(4000,
+    (select sum(n.step) / 50 from unnest(v_streams.newest_steps) as n (step)))::int);
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
 begin

@@ -69,13 +69,12 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_mergejoin = off
-set enable_hashjoin = off
 set enable_bitmapscan = off
 set jit = off
 as $$
 declare
   q       ranked_ledger.question := p_question;
-  v_near  record := ranked_ledger.probe_nearest(p_question, 200 + p_question.match_count);
+  v_near  record := ranked_ledger.probe_nearest(p_question, 90 + p_question.match_count);
   v_slack float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)) / (p_question.ceiling - p_question.floor);
   v_list  ranked_ledger.shortlist;
 begin
@@ -83,40 +82,57 @@ begin
   v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   execute format($sql$
     with proposed as (
-      select v.row_no from unnest($1::int[]) as v (row_no)
-      union
-      select n.row_no from unnest($2::uuid[]) as u (stream_id)
-      cross join lateral (select s.row_no from ranked_ledger.standings s where s.stream_id = u.stream_id and %1$s
-                          order by s.step_index desc limit $4) as n
-      union
-      (select s.row_no from ranked_ledger.standings s where s.workspace_key = $5 and s.is_active
-       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit $6)),
-    candidate as (
-      select s.memory_id, s.pinned, s.step_index,
-             case when s.vector_dims = $7 then coalesce(- (v.embedding <#> $8), 2) end as cosine,
-             %2$s as text_relevance,
-             $9 * s.importance + $10 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $11)
-             + $12 * ranked_ledger.dependency(s.live_dependents, 3) as rest
-      from proposed p
-      cross join lateral (select s.* from ranked_ledger.standings s where s.row_no = p.row_no and %1$s offset 0) as s
-      join unnest($2::uuid[], $3::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
-      left join ranked_ledger.decision_vectors v on v.row_no = p.row_no offset 0),
+      select s.*, v.cosine
+      from unnest($1::int[], $2::float8[]) as v (row_no, cosine)
+      cross join lateral (select s.* from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
+      union all
+      select s.*, null
+      from unnest($3::uuid[]) as u (stream_id)
+      cross join lateral (select s.* from ranked_ledger.standings s where s.stream_id = u.stream_id and %1$s
+                          order by s.step_index desc limit $5) as s
+      union all
+      (select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.is_active
+       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 800)
+      union all
+      select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.pinned),
+    rested as materialized (
+      select distinct on (s.row_no) s.row_no, s.memory_id, s.pinned, s.vector_dims, s.cosine,
+             $7 * s.importance + $8 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $9)
+             + $10 * ranked_ledger.dependency(s.live_dependents, 3) as rest
+      from proposed s join unnest($3::uuid[], $4::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
+      where %1$s
+      order by s.row_no, s.cosine nulls last),
+    reached as materialized ( -- by as many as are asked for, whatever their words
+      select coalesce(max(x.score), '-Infinity') as score
+      from ((select r.rest as score from rested r order by 1 desc offset $11 - 1 limit 1)
+            union all
+            (select r.rest + $12 * ranked_ledger.calibrate(r.cosine, $13, $14) from rested r where r.cosine is not null
+             order by 1 desc offset $11 - 1 limit 1)) as x
+      where $15 <= 0 and $16 <> 'blend'),
+    found as (
+      select s.memory_id, s.pinned, s.rest, %2$s as text_relevance,
+             case when s.vector_dims = $17 then coalesce(s.cosine, - (v.embedding <#> $18), 2) end as cosine
+      from rested s left join ranked_ledger.decision_vectors v on s.cosine is null and v.row_no = s.row_no
+      where s.pinned or s.cosine is not null or s.rest + $12 * case when s.vector_dims = $17 and %3$s then $19 else 1 end
+            >= (select r.score from reached r) offset 0),
     estimated as (
-      select c.*, ranked_ledger.relevance(ranked_ledger.calibrate(c.cosine, $13, $14), c.text_relevance, $15, $16) as relevance
-      from candidate c offset 0)
+      select f.*, ranked_ledger.relevance(ranked_ledger.calibrate(f.cosine, $13, $14), f.text_relevance, $16, $20) as relevance
+      from found f offset 0)
     select array_agg(x.memory_id), array_agg(x.estimate)
-    from (select e.memory_id, case when e.cosine is null or e.cosine < 1.5 then e.rest + $17 * e.relevance end as estimate
+    from (select e.memory_id, case when e.cosine is null or e.cosine < 1.5 then e.rest + $12 * e.relevance end as estimate
           from estimated e
-          where e.relevance >= $18
-          order by e.pinned desc, e.rest + $17 * e.relevance desc limit $19) as x
+          where e.relevance >= $15
+          order by e.pinned desc, e.rest + $12 * e.relevance desc limit $11 + 10) as x
   $sql$, ranked_ledger.scope_sql(q),
-    case when q.fusion = 'none' then format('case when s.vector_dims = $7 then null else %s end', ranked_ledger.looked_up_text_sql(q, '$20'))
-         else ranked_ledger.looked_up_text_sql(q, '$20') end)
+    case when q.fusion = 'none' then format('case when s.vector_dims = $17 then null else %s end', ranked_ledger.looked_up_text_sql(q, '$21'))
+         else ranked_ledger.looked_up_text_sql(q, '$21') end,
+    (q.fusion = 'none')::text)
   into v_list.memory_ids, v_list.estimates
-  using v_near.row_nos, p_stream_ids, p_newest_steps, greatest(10, least(200, 1500 / cardinality(p_stream_ids))),
-        q.workspace_key, 1500, vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, q.w_importance, q.w_recency,
-        q.half_life, q.w_dependency, q.floor, q.ceiling, q.fusion, q.fusion_weight, q.w_similarity, q.min_relevance - v_slack,
-        q.match_count + p_spare + 10, q.terms;
+  using v_near.row_nos, v_near.cosines, p_stream_ids, p_newest_steps,
+        greatest(10, least(200, 800 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
+        q.w_dependency, q.match_count + p_spare, q.w_similarity, q.floor, q.ceiling, q.min_relevance - v_slack, q.fusion,
+        vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, ranked_ledger.calibrate(v_near.far, q.floor, q.ceiling),
+        q.fusion_weight, q.terms;
   return v_list;
 end
 $$;
@@ -128,7 +144,7 @@ comment on function ranked_ledger.list_by_probe(ranked_ledger.question, uuid[], 
 do $do$
 begin
   perform '[1]'::vector;
-  execute 'alter function ranked_ledger.probe_nearest(ranked_ledger.question, int) set hnsw.ef_search = 200';
+  execute 'alter function ranked_ledger.probe_nearest(ranked_ledger.question, int) set hnsw.ef_search = 100';
 exception when others then
   raise notice 'Ranked Ledger: unproven recall searches with the host''s hnsw.ef_search (%)', sqlerrm;
 end
