@@ -3165,7 +3165,8 @@ begin
   return format($sql$
     with posted as (
       select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
-      from unnest($9::bigint[]) as t (term) join ranked_ledger.postings p on p.term = t.term
+      from unnest($9::bigint[]) as t (term)
+      cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
            %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
@@ -3248,6 +3249,7 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off -- the partial index of merits would serve it, across all workspaces
+set enable_nestloop = off -- but where it is the only way: without statistics two long lists were joined by it
 set jit = off
 as $$
 declare
@@ -3347,7 +3349,9 @@ begin
       from (%1$s) as x where x.pinned or x.score >= (select t.score from threshold t)),
     looked_up as (
       select p.*, case when p.is_far then coalesce(- (v.embedding <#> $22), 2) end as cosine
-      from passed p left join ranked_ledger.decision_vectors v on p.is_far and v.row_no = p.row_no
+      from passed p
+      left join lateral (select v.embedding from ranked_ledger.decision_vectors v where p.is_far and v.row_no = p.row_no offset 0) as v
+        on true
       where p.row_no not in (select e.row_no from near e) offset 0),
     known as (
       select l.*, case when l.is_far then ranked_ledger.relevance(ranked_ledger.calibrate(l.cosine, $20, $21), l.text_relevance, $13, $14)
@@ -3389,7 +3393,7 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_mergejoin = off
+set enable_nestloop = off -- but where it is the only way: each look-up is a lateral
 set jit = off
 as $$
 declare
@@ -3526,7 +3530,7 @@ create or replace function ranked_ledger.list_by_probe(
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
-set enable_mergejoin = off
+set enable_nestloop = off
 set enable_bitmapscan = off
 set jit = off
 as $$
@@ -3570,7 +3574,9 @@ begin
     found as (
       select s.memory_id, s.pinned, s.rest, %2$s as text_relevance,
              case when s.vector_dims = $17 then coalesce(s.cosine, - (v.embedding <#> $18), 2) end as cosine
-      from rested s left join ranked_ledger.decision_vectors v on s.cosine is null and v.row_no = s.row_no
+      from rested s
+      left join lateral (select v.embedding from ranked_ledger.decision_vectors v where s.cosine is null and v.row_no = s.row_no offset 0) as v
+        on true
       where s.pinned or s.cosine is not null or s.rest + $12 * case when s.vector_dims = $17 and %3$s then $19 else 1 end
             >= (select r.score from reached r) offset 0),
     estimated as (

@@ -90,7 +90,8 @@ begin
   return format($sql$
     with posted as (
       select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
-      from unnest($9::bigint[]) as t (term) join ranked_ledger.postings p on p.term = t.term
+      from unnest($9::bigint[]) as t (term)
+      cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
            %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)

@@ -3,6 +3,7 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off -- the partial index of merits would serve it, across all workspaces
+set enable_nestloop = off -- but where it is the only way: without statistics two long lists were joined by it
 set jit = off
 as $$
 declare
@@ -102,7 +103,9 @@ begin
       from (%1$s) as x where x.pinned or x.score >= (select t.score from threshold t)),
     looked_up as (
       select p.*, case when p.is_far then coalesce(- (v.embedding <#> $22), 2) end as cosine
-      from passed p left join ranked_ledger.decision_vectors v on p.is_far and v.row_no = p.row_no
+      from passed p
+      left join lateral (select v.embedding from ranked_ledger.decision_vectors v where p.is_far and v.row_no = p.row_no offset 0) as v
+        on true
       where p.row_no not in (select e.row_no from near e) offset 0),
     known as (
       select l.*, case when l.is_far then ranked_ledger.relevance(ranked_ledger.calibrate(l.cosine, $20, $21), l.text_relevance, $13, $14)
@@ -144,7 +147,7 @@ returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_mergejoin = off
+set enable_nestloop = off -- but where it is the only way: each look-up is a lateral
 set jit = off
 as $$
 declare

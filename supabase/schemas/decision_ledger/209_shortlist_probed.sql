@@ -68,7 +68,7 @@ create or replace function ranked_ledger.list_by_probe(
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
-set enable_mergejoin = off
+set enable_nestloop = off
 set enable_bitmapscan = off
 set jit = off
 as $$
@@ -112,7 +112,9 @@ begin
     found as (
       select s.memory_id, s.pinned, s.rest, %2$s as text_relevance,
              case when s.vector_dims = $17 then coalesce(s.cosine, - (v.embedding <#> $18), 2) end as cosine
-      from rested s left join ranked_ledger.decision_vectors v on s.cosine is null and v.row_no = s.row_no
+      from rested s
+      left join lateral (select v.embedding from ranked_ledger.decision_vectors v where s.cosine is null and v.row_no = s.row_no offset 0) as v
+        on true
       where s.pinned or s.cosine is not null or s.rest + $12 * case when s.vector_dims = $17 and %3$s then $19 else 1 end
             >= (select r.score from reached r) offset 0),
     estimated as (
