@@ -1957,10 +1957,14 @@ begin
     cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x)
   insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
   select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0;
+  if current_setting('transaction_isolation') <> 'read committed' then -- its snapshot may be older than a vector, or an edge
+    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+    select s.workspace_key, s.memory_id from ranked_ledger.standings s where s.memory_id = any (p_memory_ids);
+  end if;
 end
 $$;
 
-comment on function ranked_ledger.make_copies(uuid[]) is 'Writes the copies of decisions that have none.';
+comment on function ranked_ledger.make_copies(uuid[]) is 'Writes the copies of decisions that have none; under an old snapshot, marked to be made again.';
 
 create or replace function ranked_ledger.drop_postings(p_row_no int, p_workspace_key bigint, p_lexemes tsvector)
 returns void language plpgsql
@@ -2508,7 +2512,8 @@ begin
   v_marks := array(
     select c.id from ranked_ledger.stale_copies c
     where c.horizon <= pg_snapshot_xmin(pg_current_snapshot()) order by c.id limit p_limit for update skip locked);
-  update ranked_ledger.stale_copies c set horizon = pg_snapshot_xmax(pg_current_snapshot())
+  -- an id of our own is above that of everybody who runs; a snapshot's xmax is not, it ends at the last that completed
+  update ranked_ledger.stale_copies c set horizon = pg_current_xact_id()
   where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null order by o.id limit p_limit
                  for update skip locked);
   if v_marks = '{}' then

@@ -254,7 +254,8 @@ def test_recall_is_right_after_two_writers_at_once(
 
 # The greatest transaction id of a snapshot is one more than the last that ended, not than the last that began: the mark is
 # lifted while the second writer, which read the old vector, is still running.
-@pytest.mark.xfail(reason="stale_copies.horizon does not cover every running transaction", strict=True)
+
+
 @pytest.mark.parametrize("second", ["adopt", "enrol on the thought"])
 def test_a_mark_stands_until_every_writer_that_it_waits_for_has_ended(
     database: Database, connections: list[Connection], second: str

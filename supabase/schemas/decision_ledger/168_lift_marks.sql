@@ -50,7 +50,8 @@ begin
   v_marks := array(
     select c.id from ranked_ledger.stale_copies c
     where c.horizon <= pg_snapshot_xmin(pg_current_snapshot()) order by c.id limit p_limit for update skip locked);
-  update ranked_ledger.stale_copies c set horizon = pg_snapshot_xmax(pg_current_snapshot())
+  -- an id of our own is above that of everybody who runs; a snapshot's xmax is not, it ends at the last that completed
+  update ranked_ledger.stale_copies c set horizon = pg_current_xact_id()
   where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null order by o.id limit p_limit
                  for update skip locked);
   if v_marks = '{}' then
