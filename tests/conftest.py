@@ -16,7 +16,7 @@ HostMaker = Callable[..., Database]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--ranking-seeds", type=int, default=40, help="random ledgers that ranked recall is compared on"
+        "--ranking-seeds", type=int, default=32, help="random ledgers that ranked recall is compared on"
     )
 
 

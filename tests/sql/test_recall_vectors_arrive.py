@@ -18,7 +18,7 @@ from tests.sql.random_ledgers import INSERT_MEMORIES, INSERT_THOUGHTS, Call, Wor
 from tests.sql.rpc import vector
 
 DIMENSION = 384
-ROWS = 300
+ROWS, WATCHED = 240, 150
 ASKED = vector(DIMENSION, 0)
 # at a right angle to what is asked
 ASIDE = vector(DIMENSION, 1)
@@ -44,9 +44,9 @@ class Ledger:
             for number in range(ROWS)
         ]  # fmt: skip
         memories = [world.memory(name, one["id"]) | {"memory_type": "decision"} for one in thoughts]
-        self.thought, self.memory = thoughts[150]["id"], memories[150]["id"]
-        thoughts[150]["embedding"] = None
-        memories[150] |= {"content": "watched", "lifecycle_status": "active", "confidence": 0}
+        self.thought, self.memory = thoughts[WATCHED]["id"], memories[WATCHED]["id"]
+        thoughts[WATCHED]["embedding"] = None
+        memories[WATCHED] |= {"content": "watched", "lifecycle_status": "active", "confidence": 0}
         database.service.execute(INSERT_THOUGHTS, (json.dumps(thoughts),))
         database.service.execute(INSERT_MEMORIES, (json.dumps(memories),))
 
@@ -54,16 +54,17 @@ class Ledger:
         rows = self.db.service.execute(query, parameters)
         return rows.fetchone()[0] if rows.description else None  # type: ignore[index]
 
-    def seen(self, connection: Connection | None = None, *, proven: bool = True) -> float | None:
-        """The watched decision's cosine, by both functions as by the oracle, among the first few and among all."""
+    def seen(self, connection: Connection | None = None) -> float | None:
+        """The watched decision's cosine, by both functions as by the oracle, asked for the first and for all."""
         connection = connection or self.db.service
-        for count in (1, 5, 1000):
+        for count in (1, 1000):
             call = Call(
                 {"p_workspace_id": self.name, "p_query_embedding": ASKED, "p_query": "watched", "p_match_count": count,
                  "p_w_similarity": 1, "p_w_importance": 0, "p_w_recency": 0, "p_w_dependency": 0}
             )  # fmt: skip
-            ranking_oracle.assert_recalls(connection, call)
-            rows = ranking_oracle.assert_matches(connection, call)
+            expected = ranking_oracle.oracle(connection, call)
+            ranking_oracle.assert_recalls(connection, call, expected=expected)
+            rows = ranking_oracle.assert_matches(connection, call, expected=expected)
         (similarity,) = (row["similarity"] for row in rows if str(row["memory_id"]) == self.memory)
         return None if similarity is None else round(similarity, 6)
 
