@@ -252,15 +252,22 @@ def test_recall_is_right_after_two_writers_at_once(
             run(database, connections, pair, schedule, level)
 
 
-# The greatest transaction id of a snapshot is one more than the last that ended, not than the last that began: the mark is
-# lifted while the second writer, which read the old vector, is still running.
-
-
-@pytest.mark.parametrize("second", ["adopt", "enrol on the thought"])
+# A mark on a thought is for who reads its old vector while he enrols a decision on it. The greatest transaction id of a
+# snapshot is one more than the last that ended, not than the last that began; and who has written nothing yet has no id.
+@pytest.mark.parametrize("enrolling", ["adopt", "enrol on the thought"])
+@pytest.mark.parametrize("is_enrolled_first", [False, True], ids=["by the second", "under an old snapshot"])
 def test_a_mark_stands_until_every_writer_that_it_waits_for_has_ended(
-    database: Database, connections: list[Connection], second: str
+    database: Database, connections: list[Connection], enrolling: str, is_enrolled_first: bool
 ) -> None:
-    run(database, connections, ("embed", second), "asked all along", IsolationLevel.READ_COMMITTED)
+    if is_enrolled_first:
+        pair, schedule, level = (
+            (enrolling, "embed"),
+            "second within the first",
+            IsolationLevel.REPEATABLE_READ,
+        )
+    else:
+        pair, schedule, level = ("embed", enrolling), "asked all along", IsolationLevel.READ_COMMITTED
+    run(database, connections, pair, schedule, level)
 
 
 @pytest.mark.slow
