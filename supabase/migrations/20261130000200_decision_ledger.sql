@@ -1826,6 +1826,7 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
+  marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (
     (memory_id is null) <> (thought_id is null) and (memory_id is null) = (workspace_key is null))
@@ -1837,6 +1838,15 @@ comment on table ranked_ledger.stale_copies is
   'Decisions whose copies may lag (a writer under an old snapshot, two writers at once), and thoughts whose vector changed while somebody may have been enrolling a decision on them. Recall weighs those from the tables until the copies are made anew.';
 comment on column ranked_ledger.stale_copies.horizon is
   'Set when the mark is first seen: once every transaction below it has ended, nobody can bring the copies out of step behind the mark''s back, and it is lifted.';
+
+create table if not exists ranked_ledger.dead_rows (
+  row_no int primary key
+);
+
+alter table ranked_ledger.dead_rows enable row level security;
+
+comment on table ranked_ledger.dead_rows is
+  'Row numbers that are no decision''s any more, while words may still be posted under them; enroll_missing_decisions sweeps those.';
 
 create index if not exists stale_copies_workspace_idx on ranked_ledger.stale_copies (workspace_key);
 create index if not exists stale_copies_thought_idx on ranked_ledger.stale_copies (thought_id) where thought_id is not null;
@@ -1933,9 +1943,12 @@ comment on function ranked_ledger.terms_of(bigint, tsvector) is
 create or replace function ranked_ledger.make_copies(p_memory_ids uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set lock_timeout = '250ms' -- of two that make the copies of one decision, the other may stay open
 set enable_hashjoin = on -- of these few rows, whatever the caller has set for its own look-ups
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_placed uuid[];
 begin
   with due as materialized (
     select d.*, v.vector_dims, v.embedding
@@ -1954,13 +1967,20 @@ begin
     insert into ranked_ledger.postings (term, row_no, occurrences)
     select x.term, p.row_no, x.occurrences
     from placed p join due d on d.memory_id = p.memory_id
-    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x)
-  insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
-  select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0;
-  if current_setting('transaction_isolation') <> 'read committed' then -- its snapshot may be older than a vector, or an edge
-    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
-    select s.workspace_key, s.memory_id from ranked_ledger.standings s where s.memory_id = any (p_memory_ids);
-  end if;
+    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x),
+  drawn as (
+    insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
+    select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0)
+  -- those without copies to make count as placed: somebody else's standing is what is looked for
+  select coalesce(array_agg(u.id), '{}') into v_placed from unnest(p_memory_ids) as u (id)
+  where u.id in (select p.memory_id from placed p) or u.id not in (select d.memory_id from due d);
+  -- a snapshot that may be older than a vector or an edge, or copies that somebody else has made of what it saw
+  insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+  select ranked_ledger.workspace_key(l.workspace_id), l.memory_id
+  from public.agent_decision_ledger l
+  where l.memory_id = any (p_memory_ids) and l.set_aside_at is null
+    and (current_setting('transaction_isolation') <> 'read committed'
+         or l.memory_id not in (select unnest(v_placed)));
 end
 $$;
 
@@ -1999,6 +2019,9 @@ begin
   if found then
     delete from ranked_ledger.decision_vectors v where v.row_no = v_standing.row_no;
     perform ranked_ledger.drop_postings(v_standing.row_no, v_standing.workspace_key, p_lexemes);
+    if p_lexemes is null or exists (select from ranked_ledger.stale_copies c where c.memory_id = p_memory_id) then
+      insert into ranked_ledger.dead_rows (row_no) values (v_standing.row_no); -- it may be posted under other words
+    end if;
   end if;
 end
 $$;
@@ -2024,9 +2047,13 @@ begin
       order by s.memory_id for no key update skip locked);
   end if;
   if cardinality(v_held) < cardinality(p_memory_ids) then
+    -- also those whose standing is not to be seen: somebody may be making it at this moment, of what it sees
     insert into ranked_ledger.stale_copies (workspace_key, memory_id)
-    select s.workspace_key, s.memory_id from ranked_ledger.standings s
-    where s.memory_id = any (p_memory_ids) and s.memory_id <> all (v_held);
+    select coalesce(s.workspace_key, ranked_ledger.workspace_key(m.workspace_id)), u.memory_id
+    from (select distinct p.id from unnest(p_memory_ids) as p (id) where p.id not in (select unnest(v_held))) as u (memory_id)
+    left join ranked_ledger.standings s on s.memory_id = u.memory_id
+    left join public.agent_memories m on m.id = u.memory_id and m.memory_type = 'decision'
+    where s.memory_id is not null or m.id is not null;
   end if;
   return v_held;
 end
@@ -2175,7 +2202,8 @@ begin
   if old.search_lexemes is distinct from new.search_lexemes then
     perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
     insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x;
+    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
+    on conflict (term, row_no) do update set occurrences = excluded.occurrences; -- one that is marked has older words
   end if;
   return null;
 end
@@ -2204,13 +2232,16 @@ declare
   v_held    uuid[] := ranked_ledger.hold_standings(array(select d.memory_id from deleted_rows d));
   v_grounds uuid[] := ranked_ledger.grounds_of(array(select d.memory_id from deleted_rows d));
 begin
-  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id = any (v_held);
+  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id in (select unnest(v_held));
+  -- what somebody holds keeps its standing until later, but not its words
+  perform ranked_ledger.drop_postings(s.row_no, s.workspace_key, d.search_lexemes)
+  from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id;
   if v_grounds <> '{}' then -- else the edges went with the memory, and see to it themselves
     perform ranked_ledger.recount_dependents(v_grounds);
   end if;
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: the copies of deleted decisions were left (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: the copies of deleted decisions were left (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;
@@ -2244,7 +2275,7 @@ begin
   end if;
   insert into ranked_ledger.stale_copies (workspace_key, memory_id)
   select s.workspace_key, s.memory_id from ranked_ledger.standings s
-  where s.memory_id in (select u.t from unnest(p_from, p_to) as u (f, t) where u.f <> all (v_held_from));
+  where s.memory_id in (select u.t from unnest(p_from, p_to) as u (f, t) where u.f not in (select unnest(v_held_from)));
 end
 $$;
 
@@ -2273,7 +2304,7 @@ exception when others then
   if tg_op <> 'DELETE' then
     raise;
   end if;
-  raise warning 'Ranked Ledger: dependents were not recounted (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: dependents were not recounted (%); check_copies mends it', sqlerrm;
   return null;
 end
 $$;
@@ -2298,13 +2329,18 @@ create or replace trigger agent_decision_edges_count_deleted
 create or replace function ranked_ledger.empty_copies()
 returns trigger language plpgsql security definer -- fired by a truncate of the host's table, cascade
 set search_path = public, extensions, pg_temp
+set lock_timeout = '500ms'
 as $$
 begin
+  -- a reader of the copies may wait for the table that is emptied: the host's truncate goes first
   if tg_relid = 'public.agent_decision_ledger'::regclass then
-    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies;
+    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies, ranked_ledger.dead_rows;
   else
     update ranked_ledger.standings s set live_dependents = 0 where s.live_dependents <> 0;
   end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the copies of an emptied table were left (%); enroll_missing_decisions mends it', sqlerrm;
   return null;
 end
 $$;
@@ -2362,6 +2398,9 @@ as $$
 declare
   v_held uuid[] := ranked_ledger.hold_standings(p_memory_ids);
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return; -- all are marked, and what a marked one rests on is weighed with it
+  end if;
   update ranked_ledger.standings s
   set is_active = d.is_active, is_retired = d.is_retired, is_unconfirmed = d.is_unconfirmed, is_personal = d.is_personal
   from ranked_ledger.standings_due(v_held) d
@@ -2407,7 +2446,7 @@ begin
   end;
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: copies of decisions were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: copies of decisions were not renewed (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;
@@ -2444,9 +2483,10 @@ begin
     null; -- the mark is enough
   end;
   insert into ranked_ledger.stale_copies (thought_id) select u.id from unnest(v_thoughts) as u (id);
+  perform ranked_ledger.forget_marks(2 * cardinality(v_thoughts) + 10); -- most thoughts are no decision's
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: copies of vectors were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: copies of vectors were not renewed (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;
@@ -2482,59 +2522,87 @@ $$;
 comment on function ranked_ledger.renew_copies(uuid[]) is
   'Makes the copies of decisions anew, which the caller holds. They get a new row number: lists of words that they no longer have may go on naming the old one, which nothing answers to.';
 
-create or replace function ranked_ledger.marked_decisions(p_marks bigint[])
-returns uuid[] language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select coalesce(array_agg(distinct x.memory_id), '{}')
-  from (select c.memory_id from ranked_ledger.stale_copies c where c.id = any (p_marks) and c.memory_id is not null
-        union all
-        select s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
-        where c.id = any (p_marks)) as x
-$$;
-
-comment on function ranked_ledger.marked_decisions(bigint[]) is 'The decisions that marks are about.';
-
--- A mark is lifted in two steps: seen first, it notes who may be running; once all of those have ended, what they did can be
--- seen, and the copies are made for good.
-create or replace function ranked_ledger.lift_marks(p_limit int)
-returns int language plpgsql
+-- A mark is lifted in two steps. Whoever sees it first, of those that come after its own transaction, notes who may be running;
+-- once all of those have ended, what they did can be seen, and the copies are made for good.
+create or replace function ranked_ledger.marks_to_lift(p_limit int)
+returns bigint[] language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_marks bigint[];
-  v_ids   uuid[];
-  v_held  uuid[];
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    return 0;
-  end if;
   v_marks := array(
     select c.id from ranked_ledger.stale_copies c
     where c.horizon <= pg_snapshot_xmin(pg_current_snapshot()) order by c.id limit p_limit for update skip locked);
   -- an id of our own is above that of everybody who runs; a snapshot's xmax is not, it ends at the last that completed
   update ranked_ledger.stale_copies c set horizon = pg_current_xact_id()
-  where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null order by o.id limit p_limit
-                 for update skip locked);
+  where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null and o.marked_by <> pg_current_xact_id()
+                 order by o.id limit 10 * p_limit for update skip locked);
+  return v_marks;
+end
+$$;
+
+comment on function ranked_ledger.marks_to_lift(int) is
+  'Locks and answers marks, so many at most, whose transactions have all ended; notes the time for those that are new.';
+
+create or replace function ranked_ledger.forget_marks(p_limit int)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_marks bigint[];
+begin
+  if current_setting('transaction_isolation') = 'read committed' then
+    v_marks := ranked_ledger.marks_to_lift(p_limit);
+    delete from ranked_ledger.stale_copies c
+    where c.id = any (v_marks) and c.memory_id is null
+      and not exists (select from ranked_ledger.standings s where s.thought_id = c.thought_id);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.forget_marks(int) is 'Lifts marks of thoughts that turned out to be no decision''s.';
+
+create or replace function ranked_ledger.lift_marks(p_limit int)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_marks  bigint[];
+  v_ids    uuid[]; -- all copies are made anew
+  v_recast uuid[]; -- the vector alone
+  v_held   uuid[];
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return 0;
+  end if;
+  v_marks := ranked_ledger.marks_to_lift(p_limit);
   if v_marks = '{}' then
     return 0;
   end if;
-  v_ids := ranked_ledger.marked_decisions(v_marks);
+  v_ids := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.id = any (v_marks) and c.memory_id is not null);
+  v_recast := array(
+    select distinct s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
+    where c.id = any (v_marks) and s.memory_id not in (select unnest(v_ids)));
   v_held := array(
-    select s.memory_id from ranked_ledger.standings s where s.memory_id = any (v_ids) order by s.memory_id
+    select s.memory_id from ranked_ledger.standings s where s.memory_id = any (v_ids || v_recast) order by s.memory_id
     for no key update skip locked);
   v_ids := array( -- those that had no copies, too
     select u.id from unnest(v_ids) as u (id)
-    where u.id = any (v_held) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
+    where u.id in (select unnest(v_held)) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
   perform ranked_ledger.renew_copies(v_ids);
+  perform ranked_ledger.renew_vectors(array(select unnest(v_recast) intersect select unnest(v_held)));
   delete from ranked_ledger.stale_copies c
-  where c.id = any (v_marks) and ranked_ledger.marked_decisions(array[c.id]) <@ v_ids;
-  return cardinality(v_ids);
+  where c.id = any (v_marks)
+    and (c.memory_id in (select unnest(v_ids))
+         or c.memory_id is null and not exists (
+           select from ranked_ledger.standings s where s.thought_id = c.thought_id and s.memory_id not in (select unnest(v_held))));
+  return cardinality(v_ids) + cardinality(v_recast);
 end
 $$;
 
 comment on function ranked_ledger.lift_marks(int) is
-  'Makes copies anew that may lag, of at most so many marks, and lifts the marks. Never waits; answers how many decisions.';
+  'Makes copies anew that may lag, of at most so many marks, and lifts the marks; what somebody holds is left. Answers how many decisions.';
 
 -- What is marked, and what it rests on: a dependent that is about to change counts, or no longer does.
 create or replace function ranked_ledger.stale_decisions(p_workspace_key bigint, p_limit int)
@@ -2587,6 +2655,10 @@ begin
   perform ranked_ledger.drop_copies(s.memory_id, null) from ranked_ledger.standings s
   where not exists (select from public.agent_decision_ledger l where l.memory_id = s.memory_id);
   perform ranked_ledger.lift_marks(100000);
+  if exists (select from ranked_ledger.dead_rows) then
+    delete from ranked_ledger.postings p where p.row_no in (select d.row_no from ranked_ledger.dead_rows d);
+    delete from ranked_ledger.dead_rows d where d.row_no is not null;
+  end if;
   return v_made;
 end
 $$;
@@ -2616,9 +2688,9 @@ begin
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
                             d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal)
        or d.memory_id is not null
-          and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding::text)
+          and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
-                                 case when w.memory_id is not null then d.workspace_key end, w.embedding::text)
+                                 case when w.memory_id is not null then d.workspace_key end, w.embedding)
                or exists (
                  select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
                  where x.occurrences is distinct from (
@@ -2679,7 +2751,11 @@ begin
     union
     select p.stream_id from ranked_ledger.pending_steps p
     join public.agent_decision_ledger l on l.memory_id = p.memory_id
-    where p.is_left_over and l.workspace_id = p_workspace_id);
+    where p.is_left_over and l.workspace_id = p_workspace_id
+    union -- those that lost a row
+    select p.stream_id from ranked_ledger.pending_steps p
+    join ranked_ledger.streams s on s.stream_id = p.stream_id
+    where p.is_left_over and p.memory_id is null and s.workspace_id = p_workspace_id);
   if v_streams <> '{}' then
     perform ranked_ledger.settle_streams(v_streams);
     perform ranked_ledger.settle_now();
@@ -2770,39 +2846,42 @@ comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10.
 -- decision_ledger/202_question.sql ----------------------------------------------------------------------------------
 
 -- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
+-- The types of the ranking are made anew, and the functions over them with it: `create or replace` cannot change either.
 do $do$
 begin
-  if to_regtype('ranked_ledger.question') is null then
-    create type ranked_ledger.question as (
-      workspace_id    text,
-      workspace_key   bigint,
-      embedding       vector,  -- null: none, or one without a direction
-      has_text        boolean,
-      any_word        tsquery, -- null: the text has no lexeme
-      terms           bigint[],
-      project_id      text,
-      task_id         text,
-      current_step    int,
-      match_count     int,
-      w_similarity    float8,
-      w_importance    float8,
-      w_recency       float8,
-      w_dependency    float8,
-      half_life       float8,
-      saturation      float8,
-      with_stale      boolean,
-      with_retired    boolean,
-      with_personal   boolean,
-      only_confirmed  boolean,
-      min_relevance   float8,  -- 0: none
-      floor           float8,
-      ceiling         float8,
-      fusion          text,
-      fusion_weight   float8,
-      exact           boolean);
-  end if;
+  perform set_config('client_min_messages', 'warning', true);
+  drop type if exists ranked_ledger.question, ranked_ledger.ranked_decision, ranked_ledger.shortlist cascade;
+  perform set_config('client_min_messages', 'notice', true);
 end
 $do$;
+
+create type ranked_ledger.question as (
+  workspace_id    text,
+  workspace_key   bigint,
+  embedding       vector,  -- null: none, or one without a direction
+  has_text        boolean,
+  any_word        tsquery, -- null: the text has no lexeme
+  terms           bigint[],
+  project_id      text,
+  task_id         text,
+  current_step    int,
+  match_count     int,
+  w_similarity    float8,
+  w_importance    float8,
+  w_recency       float8,
+  w_dependency    float8,
+  half_life       float8,
+  saturation      float8,
+  with_stale      boolean,
+  with_retired    boolean,
+  with_personal   boolean,
+  only_confirmed  boolean,
+  min_relevance   float8,  -- 0: none
+  floor           float8,
+  ceiling         float8,
+  fusion          text,
+  fusion_weight   float8,
+  exact           boolean);
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
@@ -2980,17 +3059,11 @@ comment on function ranked_ledger.supersession_chain(uuid) is
 
 -- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
 -- decisions are worth it.
-do $do$
-begin
-  if to_regtype('ranked_ledger.ranked_decision') is null then
-    create type ranked_ledger.ranked_decision as (
-      memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
-      lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
-      ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
-      live_dependents int);
-  end if;
-end
-$do$;
+create type ranked_ledger.ranked_decision as (
+  memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
+  lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
+  ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
+  live_dependents int);
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
@@ -3081,13 +3154,7 @@ comment on function ranked_ledger.all_decisions(text) is 'Every decision of a wo
 -- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
 -- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
 -- holds every decision that could be in the answer: both are proven, not guessed.
-do $do$
-begin
-  if to_regtype('ranked_ledger.shortlist') is null then
-    create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
-  end if;
-end
-$do$;
+create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
 
 comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
 
@@ -3103,9 +3170,17 @@ begin
     select x.stream_id, max(x.newest_step) as newest_step
     from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
           where s.workspace_id = p_question.workspace_id
+            and not exists (select from ranked_ledger.pending_steps p where p.stream_id = s.stream_id and p.memory_id is null)
           union all -- rows that are not settled yet
           select l.stream_id, case when l.step_index <= ranked_ledger.max_step() then l.step_index end, l.project_id, l.task_id
           from ranked_ledger.pending_steps p join public.agent_decision_ledger l on l.memory_id = p.memory_id
+          where l.workspace_id = p_question.workspace_id
+          union all -- streams that lost a row, and have not found their newest step again
+          select l.stream_id, (select y.step_index from public.agent_decision_ledger y
+                               where y.stream_id = l.stream_id and y.step_index <= ranked_ledger.max_step()
+                               order by y.step_index desc limit 1), l.project_id, l.task_id
+          from (select distinct p.stream_id from ranked_ledger.pending_steps p where p.memory_id is null) as p
+          cross join lateral (select d.* from public.agent_decision_ledger d where d.stream_id = p.stream_id limit 1) as l
           where l.workspace_id = p_question.workspace_id) as x
     where (p_question.project_id is null or x.project_id = p_question.project_id)
       and (p_question.task_id is null or x.task_id = p_question.task_id)
@@ -3263,7 +3338,7 @@ declare
   v_list    ranked_ledger.shortlist;
 begin
   v_list.exact := true;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
   execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
@@ -3415,7 +3490,7 @@ declare
   v_proven  boolean;
 begin
   v_list.exact := true;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
   elsif ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
@@ -3440,8 +3515,7 @@ $$;
 comment on function ranked_ledger.list_by_vector(ranked_ledger.question, int) is
   'The shortlist of a question with an embedding: every decision whose score can be among the best, its cosine being known within cosine_error.';
 
--- The proof of the copies that every recall makes for what it answers. A minimum relevance may leave out, by the exact cosine,
--- what the rounded one let in.
+-- The proof of the copies that every recall makes for what it answers.
 create or replace function ranked_ledger.is_as_estimated(
   p_question ranked_ledger.question, p_list ranked_ledger.shortlist, p_weighed ranked_ledger.ranked_decision[], p_stale uuid[])
 returns boolean language plpgsql stable
@@ -3453,7 +3527,7 @@ begin
     select from unnest(p_list.memory_ids, p_list.estimates) as l (memory_id, estimate)
     left join unnest(p_weighed) as w on w.memory_id = l.memory_id
     where l.memory_id <> all (p_stale)
-      and case when w.memory_id is null then p_question.embedding is null or p_question.min_relevance = 0
+      and case when w.memory_id is null then true
                when l.estimate is null then p_question.embedding is null -- else one of those of which nothing is known
                else abs(w.ranking_score - l.estimate) > p_list.tolerance end);
 end
@@ -3546,7 +3620,7 @@ declare
   v_list  ranked_ledger.shortlist;
 begin
   v_list.exact := false;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   execute format($sql$
     with proposed as (
       select s.*, v.cosine
@@ -3650,7 +3724,7 @@ create or replace function ranked_ledger.can_shortlist(p_question ranked_ledger.
 returns boolean language sql immutable
 set search_path = public, extensions, pg_temp
 as $$
-  select cardinality(p_stale) < 1000
+  select cardinality(p_stale) < 5000
      and (p_question.embedding is null or ranked_ledger.is_usual_length(vector_norm(p_question.embedding)))
 $$;
 
@@ -3665,16 +3739,17 @@ language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 1000);
+  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 5000);
+  v_all   ranked_ledger.question := p_question; -- whatever its relevance: the copies are proven by all that they propose
   v_list  ranked_ledger.shortlist;
 begin
   exact := true;
+  v_all.min_relevance := 0;
   if ranked_ledger.can_shortlist(p_question, v_stale) then
     v_list := case when p_question.embedding is null then ranked_ledger.list_by_standing(p_question, cardinality(v_stale))
                    else ranked_ledger.list_by_vector(p_question, cardinality(v_stale)) end;
     decisions := array(
-      select w from ranked_ledger.weigh(p_question, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w
-      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id);
+      select w from ranked_ledger.weigh(v_all, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w);
   end if;
   if v_list is null or not ranked_ledger.is_as_estimated(p_question, v_list, decisions, v_stale) then
     decisions := array(
@@ -3682,7 +3757,9 @@ begin
       order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
   else
     exact := v_list.exact;
-    decisions := decisions[:p_question.match_count];
+    decisions := array(
+      select d from unnest(decisions) d where d.relevance >= p_question.min_relevance
+      order by d.pinned desc, d.ranking_score desc, d.step_index desc, d.memory_id limit p_question.match_count);
   end if;
 end
 $$;
@@ -6299,6 +6376,8 @@ $do$;
 -- decision_ledger/900_backfill.sql ----------------------------------------------------------------------------------
 
 -- Last: what was there before. Decisions without a row, by created_at, then id; then every stream's newest step.
+-- It takes a millisecond a decision, and a role's timeout is meant for requests.
+select set_config('statement_timeout', '0', true);
 select ranked_ledger.backfill();
 
 -- The API learns at commit what is new.

@@ -68,6 +68,7 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
+  marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (
     (memory_id is null) <> (thought_id is null) and (memory_id is null) = (workspace_key is null))
@@ -79,6 +80,15 @@ comment on table ranked_ledger.stale_copies is
   'Decisions whose copies may lag (a writer under an old snapshot, two writers at once), and thoughts whose vector changed while somebody may have been enrolling a decision on them. Recall weighs those from the tables until the copies are made anew.';
 comment on column ranked_ledger.stale_copies.horizon is
   'Set when the mark is first seen: once every transaction below it has ended, nobody can bring the copies out of step behind the mark''s back, and it is lifted.';
+
+create table if not exists ranked_ledger.dead_rows (
+  row_no int primary key
+);
+
+alter table ranked_ledger.dead_rows enable row level security;
+
+comment on table ranked_ledger.dead_rows is
+  'Row numbers that are no decision''s any more, while words may still be posted under them; enroll_missing_decisions sweeps those.';
 
 create index if not exists stale_copies_workspace_idx on ranked_ledger.stale_copies (workspace_key);
 create index if not exists stale_copies_thought_idx on ranked_ledger.stale_copies (thought_id) where thought_id is not null;

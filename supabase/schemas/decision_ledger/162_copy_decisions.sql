@@ -73,9 +73,12 @@ comment on function ranked_ledger.terms_of(bigint, tsvector) is
 create or replace function ranked_ledger.make_copies(p_memory_ids uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set lock_timeout = '250ms' -- of two that make the copies of one decision, the other may stay open
 set enable_hashjoin = on -- of these few rows, whatever the caller has set for its own look-ups
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_placed uuid[];
 begin
   with due as materialized (
     select d.*, v.vector_dims, v.embedding
@@ -94,13 +97,20 @@ begin
     insert into ranked_ledger.postings (term, row_no, occurrences)
     select x.term, p.row_no, x.occurrences
     from placed p join due d on d.memory_id = p.memory_id
-    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x)
-  insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
-  select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0;
-  if current_setting('transaction_isolation') <> 'read committed' then -- its snapshot may be older than a vector, or an edge
-    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
-    select s.workspace_key, s.memory_id from ranked_ledger.standings s where s.memory_id = any (p_memory_ids);
-  end if;
+    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x),
+  drawn as (
+    insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
+    select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0)
+  -- those without copies to make count as placed: somebody else's standing is what is looked for
+  select coalesce(array_agg(u.id), '{}') into v_placed from unnest(p_memory_ids) as u (id)
+  where u.id in (select p.memory_id from placed p) or u.id not in (select d.memory_id from due d);
+  -- a snapshot that may be older than a vector or an edge, or copies that somebody else has made of what it saw
+  insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+  select ranked_ledger.workspace_key(l.workspace_id), l.memory_id
+  from public.agent_decision_ledger l
+  where l.memory_id = any (p_memory_ids) and l.set_aside_at is null
+    and (current_setting('transaction_isolation') <> 'read committed'
+         or l.memory_id not in (select unnest(v_placed)));
 end
 $$;
 
@@ -139,6 +149,9 @@ begin
   if found then
     delete from ranked_ledger.decision_vectors v where v.row_no = v_standing.row_no;
     perform ranked_ledger.drop_postings(v_standing.row_no, v_standing.workspace_key, p_lexemes);
+    if p_lexemes is null or exists (select from ranked_ledger.stale_copies c where c.memory_id = p_memory_id) then
+      insert into ranked_ledger.dead_rows (row_no) values (v_standing.row_no); -- it may be posted under other words
+    end if;
   end if;
 end
 $$;
@@ -164,9 +177,13 @@ begin
       order by s.memory_id for no key update skip locked);
   end if;
   if cardinality(v_held) < cardinality(p_memory_ids) then
+    -- also those whose standing is not to be seen: somebody may be making it at this moment, of what it sees
     insert into ranked_ledger.stale_copies (workspace_key, memory_id)
-    select s.workspace_key, s.memory_id from ranked_ledger.standings s
-    where s.memory_id = any (p_memory_ids) and s.memory_id <> all (v_held);
+    select coalesce(s.workspace_key, ranked_ledger.workspace_key(m.workspace_id)), u.memory_id
+    from (select distinct p.id from unnest(p_memory_ids) as p (id) where p.id not in (select unnest(v_held))) as u (memory_id)
+    left join ranked_ledger.standings s on s.memory_id = u.memory_id
+    left join public.agent_memories m on m.id = u.memory_id and m.memory_type = 'decision'
+    where s.memory_id is not null or m.id is not null;
   end if;
   return v_held;
 end

@@ -126,7 +126,8 @@ begin
   if old.search_lexemes is distinct from new.search_lexemes then
     perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
     insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x;
+    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
+    on conflict (term, row_no) do update set occurrences = excluded.occurrences; -- one that is marked has older words
   end if;
   return null;
 end
@@ -155,13 +156,16 @@ declare
   v_held    uuid[] := ranked_ledger.hold_standings(array(select d.memory_id from deleted_rows d));
   v_grounds uuid[] := ranked_ledger.grounds_of(array(select d.memory_id from deleted_rows d));
 begin
-  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id = any (v_held);
+  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id in (select unnest(v_held));
+  -- what somebody holds keeps its standing until later, but not its words
+  perform ranked_ledger.drop_postings(s.row_no, s.workspace_key, d.search_lexemes)
+  from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id;
   if v_grounds <> '{}' then -- else the edges went with the memory, and see to it themselves
     perform ranked_ledger.recount_dependents(v_grounds);
   end if;
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: the copies of deleted decisions were left (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: the copies of deleted decisions were left (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;
@@ -195,7 +199,7 @@ begin
   end if;
   insert into ranked_ledger.stale_copies (workspace_key, memory_id)
   select s.workspace_key, s.memory_id from ranked_ledger.standings s
-  where s.memory_id in (select u.t from unnest(p_from, p_to) as u (f, t) where u.f <> all (v_held_from));
+  where s.memory_id in (select u.t from unnest(p_from, p_to) as u (f, t) where u.f not in (select unnest(v_held_from)));
 end
 $$;
 
@@ -224,7 +228,7 @@ exception when others then
   if tg_op <> 'DELETE' then
     raise;
   end if;
-  raise warning 'Ranked Ledger: dependents were not recounted (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: dependents were not recounted (%); check_copies mends it', sqlerrm;
   return null;
 end
 $$;
@@ -249,13 +253,18 @@ create or replace trigger agent_decision_edges_count_deleted
 create or replace function ranked_ledger.empty_copies()
 returns trigger language plpgsql security definer -- fired by a truncate of the host's table, cascade
 set search_path = public, extensions, pg_temp
+set lock_timeout = '500ms'
 as $$
 begin
+  -- a reader of the copies may wait for the table that is emptied: the host's truncate goes first
   if tg_relid = 'public.agent_decision_ledger'::regclass then
-    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies;
+    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies, ranked_ledger.dead_rows;
   else
     update ranked_ledger.standings s set live_dependents = 0 where s.live_dependents <> 0;
   end if;
+  return null;
+exception when others then
+  raise warning 'Ranked Ledger: the copies of an emptied table were left (%); enroll_missing_decisions mends it', sqlerrm;
   return null;
 end
 $$;

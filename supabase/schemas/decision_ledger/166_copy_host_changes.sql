@@ -39,6 +39,9 @@ as $$
 declare
   v_held uuid[] := ranked_ledger.hold_standings(p_memory_ids);
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return; -- all are marked, and what a marked one rests on is weighed with it
+  end if;
   update ranked_ledger.standings s
   set is_active = d.is_active, is_retired = d.is_retired, is_unconfirmed = d.is_unconfirmed, is_personal = d.is_personal
   from ranked_ledger.standings_due(v_held) d
@@ -84,7 +87,7 @@ begin
   end;
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: copies of decisions were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: copies of decisions were not renewed (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;
@@ -121,9 +124,10 @@ begin
     null; -- the mark is enough
   end;
   insert into ranked_ledger.stale_copies (thought_id) select u.id from unnest(v_thoughts) as u (id);
+  perform ranked_ledger.forget_marks(2 * cardinality(v_thoughts) + 10); -- most thoughts are no decision's
   return null;
 exception when others then
-  raise warning 'Ranked Ledger: copies of vectors were not renewed (%); enroll_missing_decisions mends it', sqlerrm;
+  raise warning 'Ranked Ledger: copies of vectors were not renewed (%); check_copies mends them', sqlerrm;
   return null;
 end
 $$;

@@ -20,59 +20,87 @@ $$;
 comment on function ranked_ledger.renew_copies(uuid[]) is
   'Makes the copies of decisions anew, which the caller holds. They get a new row number: lists of words that they no longer have may go on naming the old one, which nothing answers to.';
 
-create or replace function ranked_ledger.marked_decisions(p_marks bigint[])
-returns uuid[] language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select coalesce(array_agg(distinct x.memory_id), '{}')
-  from (select c.memory_id from ranked_ledger.stale_copies c where c.id = any (p_marks) and c.memory_id is not null
-        union all
-        select s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
-        where c.id = any (p_marks)) as x
-$$;
-
-comment on function ranked_ledger.marked_decisions(bigint[]) is 'The decisions that marks are about.';
-
--- A mark is lifted in two steps: seen first, it notes who may be running; once all of those have ended, what they did can be
--- seen, and the copies are made for good.
-create or replace function ranked_ledger.lift_marks(p_limit int)
-returns int language plpgsql
+-- A mark is lifted in two steps. Whoever sees it first, of those that come after its own transaction, notes who may be running;
+-- once all of those have ended, what they did can be seen, and the copies are made for good.
+create or replace function ranked_ledger.marks_to_lift(p_limit int)
+returns bigint[] language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_marks bigint[];
-  v_ids   uuid[];
-  v_held  uuid[];
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    return 0;
-  end if;
   v_marks := array(
     select c.id from ranked_ledger.stale_copies c
     where c.horizon <= pg_snapshot_xmin(pg_current_snapshot()) order by c.id limit p_limit for update skip locked);
   -- an id of our own is above that of everybody who runs; a snapshot's xmax is not, it ends at the last that completed
   update ranked_ledger.stale_copies c set horizon = pg_current_xact_id()
-  where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null order by o.id limit p_limit
-                 for update skip locked);
+  where c.id in (select o.id from ranked_ledger.stale_copies o where o.horizon is null and o.marked_by <> pg_current_xact_id()
+                 order by o.id limit 10 * p_limit for update skip locked);
+  return v_marks;
+end
+$$;
+
+comment on function ranked_ledger.marks_to_lift(int) is
+  'Locks and answers marks, so many at most, whose transactions have all ended; notes the time for those that are new.';
+
+create or replace function ranked_ledger.forget_marks(p_limit int)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_marks bigint[];
+begin
+  if current_setting('transaction_isolation') = 'read committed' then
+    v_marks := ranked_ledger.marks_to_lift(p_limit);
+    delete from ranked_ledger.stale_copies c
+    where c.id = any (v_marks) and c.memory_id is null
+      and not exists (select from ranked_ledger.standings s where s.thought_id = c.thought_id);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.forget_marks(int) is 'Lifts marks of thoughts that turned out to be no decision''s.';
+
+create or replace function ranked_ledger.lift_marks(p_limit int)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_marks  bigint[];
+  v_ids    uuid[]; -- all copies are made anew
+  v_recast uuid[]; -- the vector alone
+  v_held   uuid[];
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    return 0;
+  end if;
+  v_marks := ranked_ledger.marks_to_lift(p_limit);
   if v_marks = '{}' then
     return 0;
   end if;
-  v_ids := ranked_ledger.marked_decisions(v_marks);
+  v_ids := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.id = any (v_marks) and c.memory_id is not null);
+  v_recast := array(
+    select distinct s.memory_id from ranked_ledger.stale_copies c join ranked_ledger.standings s on s.thought_id = c.thought_id
+    where c.id = any (v_marks) and s.memory_id not in (select unnest(v_ids)));
   v_held := array(
-    select s.memory_id from ranked_ledger.standings s where s.memory_id = any (v_ids) order by s.memory_id
+    select s.memory_id from ranked_ledger.standings s where s.memory_id = any (v_ids || v_recast) order by s.memory_id
     for no key update skip locked);
   v_ids := array( -- those that had no copies, too
     select u.id from unnest(v_ids) as u (id)
-    where u.id = any (v_held) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
+    where u.id in (select unnest(v_held)) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
   perform ranked_ledger.renew_copies(v_ids);
+  perform ranked_ledger.renew_vectors(array(select unnest(v_recast) intersect select unnest(v_held)));
   delete from ranked_ledger.stale_copies c
-  where c.id = any (v_marks) and ranked_ledger.marked_decisions(array[c.id]) <@ v_ids;
-  return cardinality(v_ids);
+  where c.id = any (v_marks)
+    and (c.memory_id in (select unnest(v_ids))
+         or c.memory_id is null and not exists (
+           select from ranked_ledger.standings s where s.thought_id = c.thought_id and s.memory_id not in (select unnest(v_held))));
+  return cardinality(v_ids) + cardinality(v_recast);
 end
 $$;
 
 comment on function ranked_ledger.lift_marks(int) is
-  'Makes copies anew that may lag, of at most so many marks, and lifts the marks. Never waits; answers how many decisions.';
+  'Makes copies anew that may lag, of at most so many marks, and lifts the marks; what somebody holds is left. Answers how many decisions.';
 
 -- What is marked, and what it rests on: a dependent that is about to change counts, or no longer does.
 create or replace function ranked_ledger.stale_decisions(p_workspace_key bigint, p_limit int)
@@ -125,6 +153,10 @@ begin
   perform ranked_ledger.drop_copies(s.memory_id, null) from ranked_ledger.standings s
   where not exists (select from public.agent_decision_ledger l where l.memory_id = s.memory_id);
   perform ranked_ledger.lift_marks(100000);
+  if exists (select from ranked_ledger.dead_rows) then
+    delete from ranked_ledger.postings p where p.row_no in (select d.row_no from ranked_ledger.dead_rows d);
+    delete from ranked_ledger.dead_rows d where d.row_no is not null;
+  end if;
   return v_made;
 end
 $$;

@@ -18,9 +18,9 @@ begin
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
                             d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal)
        or d.memory_id is not null
-          and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding::text)
+          and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
-                                 case when w.memory_id is not null then d.workspace_key end, w.embedding::text)
+                                 case when w.memory_id is not null then d.workspace_key end, w.embedding)
                or exists (
                  select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
                  where x.occurrences is distinct from (

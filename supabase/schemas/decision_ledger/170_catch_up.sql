@@ -16,7 +16,11 @@ begin
     union
     select p.stream_id from ranked_ledger.pending_steps p
     join public.agent_decision_ledger l on l.memory_id = p.memory_id
-    where p.is_left_over and l.workspace_id = p_workspace_id);
+    where p.is_left_over and l.workspace_id = p_workspace_id
+    union -- those that lost a row
+    select p.stream_id from ranked_ledger.pending_steps p
+    join ranked_ledger.streams s on s.stream_id = p.stream_id
+    where p.is_left_over and p.memory_id is null and s.workspace_id = p_workspace_id);
   if v_streams <> '{}' then
     perform ranked_ledger.settle_streams(v_streams);
     perform ranked_ledger.settle_now();

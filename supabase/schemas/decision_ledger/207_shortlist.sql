@@ -1,13 +1,7 @@
 -- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
 -- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
 -- holds every decision that could be in the answer: both are proven, not guessed.
-do $do$
-begin
-  if to_regtype('ranked_ledger.shortlist') is null then
-    create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
-  end if;
-end
-$do$;
+create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
 
 comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
 
@@ -23,9 +17,17 @@ begin
     select x.stream_id, max(x.newest_step) as newest_step
     from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
           where s.workspace_id = p_question.workspace_id
+            and not exists (select from ranked_ledger.pending_steps p where p.stream_id = s.stream_id and p.memory_id is null)
           union all -- rows that are not settled yet
           select l.stream_id, case when l.step_index <= ranked_ledger.max_step() then l.step_index end, l.project_id, l.task_id
           from ranked_ledger.pending_steps p join public.agent_decision_ledger l on l.memory_id = p.memory_id
+          where l.workspace_id = p_question.workspace_id
+          union all -- streams that lost a row, and have not found their newest step again
+          select l.stream_id, (select y.step_index from public.agent_decision_ledger y
+                               where y.stream_id = l.stream_id and y.step_index <= ranked_ledger.max_step()
+                               order by y.step_index desc limit 1), l.project_id, l.task_id
+          from (select distinct p.stream_id from ranked_ledger.pending_steps p where p.memory_id is null) as p
+          cross join lateral (select d.* from public.agent_decision_ledger d where d.stream_id = p.stream_id limit 1) as l
           where l.workspace_id = p_question.workspace_id) as x
     where (p_question.project_id is null or x.project_id = p_question.project_id)
       and (p_question.task_id is null or x.task_id = p_question.task_id)

@@ -12,7 +12,7 @@ declare
   v_list    ranked_ledger.shortlist;
 begin
   v_list.exact := true;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
   execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
@@ -164,7 +164,7 @@ declare
   v_proven  boolean;
 begin
   v_list.exact := true;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
   elsif ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
@@ -189,8 +189,7 @@ $$;
 comment on function ranked_ledger.list_by_vector(ranked_ledger.question, int) is
   'The shortlist of a question with an embedding: every decision whose score can be among the best, its cosine being known within cosine_error.';
 
--- The proof of the copies that every recall makes for what it answers. A minimum relevance may leave out, by the exact cosine,
--- what the rounded one let in.
+-- The proof of the copies that every recall makes for what it answers.
 create or replace function ranked_ledger.is_as_estimated(
   p_question ranked_ledger.question, p_list ranked_ledger.shortlist, p_weighed ranked_ledger.ranked_decision[], p_stale uuid[])
 returns boolean language plpgsql stable
@@ -202,7 +201,7 @@ begin
     select from unnest(p_list.memory_ids, p_list.estimates) as l (memory_id, estimate)
     left join unnest(p_weighed) as w on w.memory_id = l.memory_id
     where l.memory_id <> all (p_stale)
-      and case when w.memory_id is null then p_question.embedding is null or p_question.min_relevance = 0
+      and case when w.memory_id is null then true
                when l.estimate is null then p_question.embedding is null -- else one of those of which nothing is known
                else abs(w.ranking_score - l.estimate) > p_list.tolerance end);
 end

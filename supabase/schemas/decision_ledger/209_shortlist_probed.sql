@@ -79,7 +79,7 @@ declare
   v_list  ranked_ledger.shortlist;
 begin
   v_list.exact := false;
-  v_list.tolerance := 1e-12 * (q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   execute format($sql$
     with proposed as (
       select s.*, v.cosine

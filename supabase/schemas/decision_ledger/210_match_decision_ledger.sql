@@ -27,7 +27,7 @@ create or replace function ranked_ledger.can_shortlist(p_question ranked_ledger.
 returns boolean language sql immutable
 set search_path = public, extensions, pg_temp
 as $$
-  select cardinality(p_stale) < 1000
+  select cardinality(p_stale) < 5000
      and (p_question.embedding is null or ranked_ledger.is_usual_length(vector_norm(p_question.embedding)))
 $$;
 
@@ -42,16 +42,17 @@ language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 1000);
+  v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 5000);
+  v_all   ranked_ledger.question := p_question; -- whatever its relevance: the copies are proven by all that they propose
   v_list  ranked_ledger.shortlist;
 begin
   exact := true;
+  v_all.min_relevance := 0;
   if ranked_ledger.can_shortlist(p_question, v_stale) then
     v_list := case when p_question.embedding is null then ranked_ledger.list_by_standing(p_question, cardinality(v_stale))
                    else ranked_ledger.list_by_vector(p_question, cardinality(v_stale)) end;
     decisions := array(
-      select w from ranked_ledger.weigh(p_question, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w
-      order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id);
+      select w from ranked_ledger.weigh(v_all, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w);
   end if;
   if v_list is null or not ranked_ledger.is_as_estimated(p_question, v_list, decisions, v_stale) then
     decisions := array(
@@ -59,7 +60,9 @@ begin
       order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
   else
     exact := v_list.exact;
-    decisions := decisions[:p_question.match_count];
+    decisions := array(
+      select d from unnest(decisions) d where d.relevance >= p_question.min_relevance
+      order by d.pinned desc, d.ranking_score desc, d.step_index desc, d.memory_id limit p_question.match_count);
   end if;
 end
 $$;
