@@ -15,9 +15,6 @@ from tests.sql.random_ledgers import Call
 from tests.sql.ranking_oracle import assert_matches, recall
 from tests.sql.write_path import change, remember
 
-# streams.newest_step is as of the last settlement: a stream with a mark is to be asked where its rows stand
-pytestmark = pytest.mark.xfail(reason="streams_asked trusts the newest step of a stream that is not settled")
-
 
 @pytest.fixture(scope="module")
 def database(server: Server) -> Iterator[Database]:

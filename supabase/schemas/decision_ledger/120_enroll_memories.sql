@@ -111,7 +111,7 @@ comment on function ranked_ledger.enroll_memories(public.agent_memories[]) is
   'Writes the ledger rows of memories that have none, in the order given, with provisional steps. Returns how many.';
 
 create or replace function ranked_ledger.note_failures(
-  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text, p_may_retry boolean default true)
+  p_memories public.agent_memories[], p_operation text, p_reason text, p_sqlstate text)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -119,7 +119,7 @@ begin
   insert into ranked_ledger.enrolment_failures as f (
     memory_id, workspace_id, stream_id, operation, reason, failed_with, is_transient)
   select m.id, m.workspace_id, ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id), p_operation,
-         left(p_reason, 1000), p_sqlstate, p_may_retry and p_sqlstate in ('40001', '40P01', '55P03')
+         left(p_reason, 1000), p_sqlstate, p_sqlstate in ('40001', '40P01', '55P03')
   from unnest(p_memories) as m
   on conflict (memory_id) do update
   set workspace_id = excluded.workspace_id, stream_id = excluded.stream_id, operation = excluded.operation,
@@ -131,7 +131,7 @@ exception when others then
 end
 $$;
 
-comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text, boolean) is
+comment on function ranked_ledger.note_failures(public.agent_memories[], text, text, text) is
   'Keeps what a trigger could not do, once a memory. Never raises: the host''s write goes first.';
 
 -- What both triggers share: p_operation is enrol or follow.

@@ -29,7 +29,7 @@ begin
       perform ranked_ledger.follow_memories(array[v_memory]);
       delete from ranked_ledger.enrolment_failures f where f.memory_id = v_memory.id;
     exception when others then
-      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, sqlstate, false); -- not for ever
+      perform ranked_ledger.note_failures(array[v_memory], 'follow', sqlerrm, sqlstate); -- again, where it was a lock
     end;
   end loop;
 end

@@ -14,6 +14,7 @@ create type ranked_ledger.question as (
   embedding       vector,  -- null: none, or one without a direction
   has_text        boolean,
   any_word        tsquery, -- null: the text has no lexeme
+  lexemes         text[],
   terms           bigint[],
   project_id      text,
   task_id         text,
@@ -121,9 +122,10 @@ begin
   v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
   v_question.has_text := p_query is not null;
   v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
+  v_question.lexemes := array(
+    select x.lexeme from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
   v_question.terms := array(
-    select ranked_ledger.term_of(v_question.workspace_key, x.lexeme)
-    from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
+    select ranked_ledger.term_of(v_question.workspace_key, x.lexeme) from unnest(v_question.lexemes) as x (lexeme));
   v_question.project_id := p_project_id;
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;

@@ -22,7 +22,7 @@ declare
   q           ranked_ledger.question := p_question;
   v_dimension int := vector_dims(p_question.embedding);
 begin
-  -- `offset 0` keeps each component a column: merged into the score, which names it several times, ts_rank_cd was computed
+  -- `offset 0` keeps each component a column: merged into the score, which names it several times, each was computed
   -- ten times a row and the formula's functions were called instead of inlined
   return query
   with component as (
@@ -31,8 +31,11 @@ begin
            -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
            case when vector_dims(t.embedding) = v_dimension
                 then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
+           -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
            case when q.has_text
-                then ranked_ledger.saturate(coalesce(ts_rank_cd(l.search_lexemes, q.any_word), 0)) end as text_relevance,
+                then ranked_ledger.saturate(ranked_ledger.rank_of_any((
+                  select sum(cardinality(x.positions)) from unnest(l.search_lexemes) as x
+                  where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))))) end as text_relevance,
            greatest(0, greatest(coalesce(q.current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
            d.live_dependents
     from unnest(p_memory_ids) as c (memory_id)

@@ -91,7 +91,7 @@ declare
 begin
   return format($sql$
     with posted as (
-      select p.row_no, ranked_ledger.saturate((0.1::float4::float8 * sum(p.occurrences))::float4::float8) as relevance
+      select p.row_no, ranked_ledger.saturate(ranked_ledger.rank_of_any(sum(p.occurrences))) as relevance
       from unnest($9::bigint[]) as t (term)
       cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
@@ -125,9 +125,9 @@ set search_path = public, extensions, pg_temp
 as $$
 begin
   return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
-              else format('ranked_ledger.saturate(coalesce((
-                  select (0.1::float4::float8 * sum(p.occurrences))::float4::float8 from ranked_ledger.postings p
-                  where p.term = any (%s) and p.row_no = s.row_no), 0))', p_terms) end;
+              else format('ranked_ledger.saturate((
+                  select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
+                  where p.term = any (%s) and p.row_no = s.row_no))', p_terms) end;
 end
 $$;
 
