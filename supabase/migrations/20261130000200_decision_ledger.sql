@@ -3496,7 +3496,7 @@ declare
   v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
   v_near    record;
   -- the more there are, the more of them may be about as near as the last: 1 of 50, as far as their steps tell their number
-  v_depth   int := q.match_count + p_spare + greatest(246, least(4000,
+  v_depth   int := q.match_count + p_spare + greatest(118, least(4000,
     (select sum(n.step) / 50 from unnest(v_streams.newest_steps) as n (step)))::int);
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
@@ -3505,7 +3505,7 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
-  elsif ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
     v_near := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else
@@ -3645,7 +3645,7 @@ begin
                           order by s.step_index desc limit $5) as s
       union all
       (select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.is_active
-       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 800)
+       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 600)
       union all
       select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.pinned),
     rested as materialized (
@@ -3684,7 +3684,7 @@ begin
     (q.fusion = 'none')::text)
   into v_list.memory_ids, v_list.estimates
   using v_near.row_nos, v_near.cosines, p_stream_ids, p_newest_steps,
-        greatest(10, least(200, 800 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
+        greatest(10, least(200, 600 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
         q.w_dependency, q.match_count + p_spare, q.w_similarity, q.floor, q.ceiling, q.min_relevance - v_slack, q.fusion,
         vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, ranked_ledger.calibrate(v_near.far, q.floor, q.ceiling),
         q.fusion_weight, q.terms;

@@ -158,7 +158,7 @@ declare
   v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
   v_near    record;
   -- the more there are, the more of them may be about as near as the last: 1 of 50, as far as their steps tell their number
-  v_depth   int := q.match_count + p_spare + greatest(246, least(4000,
+  v_depth   int := q.match_count + p_spare + greatest(118, least(4000,
     (select sum(n.step) / 50 from unnest(v_streams.newest_steps) as n (step)))::int);
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
@@ -167,7 +167,7 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
-  elsif ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
     v_near := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else

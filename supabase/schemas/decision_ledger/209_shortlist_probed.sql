@@ -92,7 +92,7 @@ begin
                           order by s.step_index desc limit $5) as s
       union all
       (select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.is_active
-       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 800)
+       order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc limit 600)
       union all
       select s.*, null from ranked_ledger.standings s where s.workspace_key = $6 and s.pinned),
     rested as materialized (
@@ -131,7 +131,7 @@ begin
     (q.fusion = 'none')::text)
   into v_list.memory_ids, v_list.estimates
   using v_near.row_nos, v_near.cosines, p_stream_ids, p_newest_steps,
-        greatest(10, least(200, 800 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
+        greatest(10, least(200, 600 / cardinality(p_stream_ids))), q.workspace_key, q.w_importance, q.w_recency, q.half_life,
         q.w_dependency, q.match_count + p_spare, q.w_similarity, q.floor, q.ceiling, q.min_relevance - v_slack, q.fusion,
         vector_dims(q.embedding), l2_normalize(q.embedding)::halfvec, ranked_ledger.calibrate(v_near.far, q.floor, q.ceiling),
         q.fusion_weight, q.terms;
