@@ -51,6 +51,9 @@ begin
   elsif v_schema not in ('public', 'extensions') then
     v_found := format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema);
     v_advice := 'Move it with `alter extension vector set schema extensions`, then push again.';
+  elsif to_regtype(v_schema || '.halfvec') is null then
+    v_found := 'The extension pgvector is older than 0.7: it has no half-precision vectors.';
+    v_advice := 'Bring it up to date with `alter extension vector update`, then push again.';
   end if;
 
   select string_agg('public.' || wanted, ', ' order by position) into v_missing
@@ -3752,18 +3755,24 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_stale uuid[] := ranked_ledger.stale_decisions(p_question.workspace_key, 5000);
+  v_asked ranked_ledger.question := p_question;
   v_all   ranked_ledger.question := p_question; -- whatever its relevance: the copies are proven by all that they propose
   v_list  ranked_ledger.shortlist;
 begin
   exact := true;
   v_all.min_relevance := 0;
+  if p_question.w_similarity = 0 and p_question.min_relevance = 0 then -- no word and no vector counts: the copies hold the rest
+    v_asked.embedding := null;
+    v_asked.any_word := null;
+    v_asked.has_text := false;
+  end if;
   if ranked_ledger.can_shortlist(p_question, v_stale) then
-    v_list := case when p_question.embedding is null then ranked_ledger.list_by_standing(p_question, cardinality(v_stale))
-                   else ranked_ledger.list_by_vector(p_question, cardinality(v_stale)) end;
+    v_list := case when v_asked.embedding is null then ranked_ledger.list_by_standing(v_asked, cardinality(v_stale))
+                   else ranked_ledger.list_by_vector(v_asked, cardinality(v_stale)) end;
     decisions := array(
       select w from ranked_ledger.weigh(v_all, array(select unnest(v_list.memory_ids) union select unnest(v_stale))) w);
   end if;
-  if v_list is null or not ranked_ledger.is_as_estimated(p_question, v_list, decisions, v_stale) then
+  if v_list is null or not ranked_ledger.is_as_estimated(v_asked, v_list, decisions, v_stale) then
     decisions := array(
       select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
       order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);

@@ -39,6 +39,9 @@ begin
   elsif v_schema not in ('public', 'extensions') then
     v_found := format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema);
     v_advice := 'Move it with `alter extension vector set schema extensions`, then push again.';
+  elsif to_regtype(v_schema || '.halfvec') is null then
+    v_found := 'The extension pgvector is older than 0.7: it has no half-precision vectors.';
+    v_advice := 'Bring it up to date with `alter extension vector update`, then push again.';
   end if;
 
   select string_agg('public.' || wanted, ', ' order by position) into v_missing
