@@ -1836,6 +1836,7 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
+  words_changed boolean not null default false,
   marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (
@@ -2186,20 +2187,25 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_held boolean := cardinality(ranked_ledger.hold_standings(array[new.memory_id])) = 1;
-  v_row  ranked_ledger.standings;
+  v_row   ranked_ledger.standings;
+  v_found boolean;
 begin
   if (old.stream_id, old.step_index) <> (new.stream_id, new.step_index) then
     perform ranked_ledger.note_written_by_hand(new.memory_id, array[old.stream_id, new.stream_id]);
   end if;
   select s.* into v_row from ranked_ledger.standings s where s.memory_id = new.memory_id;
-  if found and not v_held then -- marked, where the copies say that it is
+  v_found := found;
+  if v_found and ranked_ledger.hold_standings(array[new.memory_id]) = '{}' then -- marked, where the copies say that it is
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
     end if;
+    if old.search_lexemes is distinct from new.search_lexemes then
+      update ranked_ledger.stale_copies c set words_changed = true
+      where c.memory_id = new.memory_id and c.marked_by = pg_current_xact_id();
+    end if;
     return null;
   end if;
-  if not found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
+  if not v_found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
     perform ranked_ledger.drop_copies(new.memory_id, old.search_lexemes);
     perform ranked_ledger.make_copies(array[new.memory_id]);
     perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(array[new.memory_id]));
@@ -2600,7 +2606,12 @@ begin
   v_ids := array( -- those that had no copies, too
     select u.id from unnest(v_ids) as u (id)
     where u.id in (select unnest(v_held)) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
-  perform ranked_ledger.renew_copies(v_ids);
+  perform ranked_ledger.renew_copies(array( -- what is right keeps its place
+    select unnest(ranked_ledger.wrong_copies(v_ids))
+    union
+    select c.memory_id from ranked_ledger.stale_copies c
+    where c.id = any (v_marks) and c.words_changed and c.memory_id in (select unnest(v_ids))));
+  perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(v_ids));
   perform ranked_ledger.renew_vectors(array(select unnest(v_recast) intersect select unnest(v_held)));
   delete from ranked_ledger.stale_copies c
   where c.id = any (v_marks)
@@ -2853,46 +2864,42 @@ return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_m
 
 comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
 
+-- decision_ledger/201_define_type.sql -------------------------------------------------------------------------------
+
+-- `create or replace` cannot change the fields of a type, nor the results of the functions over it; and dropped where nothing
+-- changed, it would break the sessions that know it (cache lookup failed).
+create or replace function ranked_ledger.define_type(p_name text, p_fields text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+set client_min_messages = warning -- a notice for each function that goes with it, and comes again below
+as $$
+declare
+  v_fields text;
+begin
+  select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum) into v_fields
+  from pg_attribute a
+  where a.attrelid = to_regclass('ranked_ledger.' || p_name) and a.attnum > 0 and not a.attisdropped;
+  if v_fields is distinct from p_fields then
+    execute format('drop type if exists ranked_ledger.%I cascade', p_name);
+    execute format('create type ranked_ledger.%I as (%s)', p_name, p_fields);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.define_type(text, text) is
+  'Has a composite type of these fields, named as format_type names them; one of other fields goes first, with the functions over it.';
+
 -- decision_ledger/202_question.sql ----------------------------------------------------------------------------------
 
 -- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
--- The types of the ranking are made anew, and the functions over them with it: `create or replace` cannot change either.
-do $do$
-begin
-  perform set_config('client_min_messages', 'warning', true);
-  drop type if exists ranked_ledger.question, ranked_ledger.ranked_decision, ranked_ledger.shortlist cascade;
-  perform set_config('client_min_messages', 'notice', true);
-end
-$do$;
-
-create type ranked_ledger.question as (
-  workspace_id    text,
-  workspace_key   bigint,
-  embedding       vector,  -- null: none, or one without a direction
-  has_text        boolean,
-  any_word        tsquery, -- null: the text has no lexeme
-  lexemes         text[],
-  terms           bigint[],
-  project_id      text,
-  task_id         text,
-  current_step    int,
-  match_count     int,
-  w_similarity    float8,
-  w_importance    float8,
-  w_recency       float8,
-  w_dependency    float8,
-  half_life       float8,
-  saturation      float8,
-  with_stale      boolean,
-  with_retired    boolean,
-  with_personal   boolean,
-  only_confirmed  boolean,
-  min_relevance   float8,  -- 0: none
-  floor           float8,
-  ceiling         float8,
-  fusion          text,
-  fusion_weight   float8,
-  exact           boolean);
+-- embedding null: none, or one without a direction; any_word null: the text has no lexeme; min_relevance 0: none
+select ranked_ledger.define_type('question',
+  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, any_word tsquery, ' ||
+  'lexemes text[], terms bigint[], project_id text, task_id text, current_step integer, match_count integer, ' ||
+  'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
+  'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
+  'with_retired boolean, with_personal boolean, only_confirmed boolean, min_relevance double precision, ' ||
+  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean');
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
@@ -3071,11 +3078,11 @@ comment on function ranked_ledger.supersession_chain(uuid) is
 
 -- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
 -- decisions are worth it.
-create type ranked_ledger.ranked_decision as (
-  memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
-  lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
-  ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
-  live_dependents int);
+select ranked_ledger.define_type('ranked_decision',
+  'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
+  'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
+  'dependency_boost double precision, ranking_score double precision, project_id text, task_id text, ' ||
+  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer');
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
@@ -3169,7 +3176,8 @@ comment on function ranked_ledger.all_decisions(text) is 'Every decision of a wo
 -- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
 -- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
 -- holds every decision that could be in the answer: both are proven, not guessed.
-create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
+select ranked_ledger.define_type('shortlist',
+  'memory_ids uuid[], estimates double precision[], tolerance double precision, exact boolean');
 
 comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
 

@@ -68,6 +68,7 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
+  words_changed boolean not null default false,
   marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (

@@ -100,20 +100,25 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_held boolean := cardinality(ranked_ledger.hold_standings(array[new.memory_id])) = 1;
-  v_row  ranked_ledger.standings;
+  v_row   ranked_ledger.standings;
+  v_found boolean;
 begin
   if (old.stream_id, old.step_index) <> (new.stream_id, new.step_index) then
     perform ranked_ledger.note_written_by_hand(new.memory_id, array[old.stream_id, new.stream_id]);
   end if;
   select s.* into v_row from ranked_ledger.standings s where s.memory_id = new.memory_id;
-  if found and not v_held then -- marked, where the copies say that it is
+  v_found := found;
+  if v_found and ranked_ledger.hold_standings(array[new.memory_id]) = '{}' then -- marked, where the copies say that it is
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
     end if;
+    if old.search_lexemes is distinct from new.search_lexemes then
+      update ranked_ledger.stale_copies c set words_changed = true
+      where c.memory_id = new.memory_id and c.marked_by = pg_current_xact_id();
+    end if;
     return null;
   end if;
-  if not found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
+  if not v_found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
     perform ranked_ledger.drop_copies(new.memory_id, old.search_lexemes);
     perform ranked_ledger.make_copies(array[new.memory_id]);
     perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(array[new.memory_id]));

@@ -1,41 +1,12 @@
 -- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
--- The types of the ranking are made anew, and the functions over them with it: `create or replace` cannot change either.
-do $do$
-begin
-  perform set_config('client_min_messages', 'warning', true);
-  drop type if exists ranked_ledger.question, ranked_ledger.ranked_decision, ranked_ledger.shortlist cascade;
-  perform set_config('client_min_messages', 'notice', true);
-end
-$do$;
-
-create type ranked_ledger.question as (
-  workspace_id    text,
-  workspace_key   bigint,
-  embedding       vector,  -- null: none, or one without a direction
-  has_text        boolean,
-  any_word        tsquery, -- null: the text has no lexeme
-  lexemes         text[],
-  terms           bigint[],
-  project_id      text,
-  task_id         text,
-  current_step    int,
-  match_count     int,
-  w_similarity    float8,
-  w_importance    float8,
-  w_recency       float8,
-  w_dependency    float8,
-  half_life       float8,
-  saturation      float8,
-  with_stale      boolean,
-  with_retired    boolean,
-  with_personal   boolean,
-  only_confirmed  boolean,
-  min_relevance   float8,  -- 0: none
-  floor           float8,
-  ceiling         float8,
-  fusion          text,
-  fusion_weight   float8,
-  exact           boolean);
+-- embedding null: none, or one without a direction; any_word null: the text has no lexeme; min_relevance 0: none
+select ranked_ledger.define_type('question',
+  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, any_word tsquery, ' ||
+  'lexemes text[], terms bigint[], project_id text, task_id text, current_step integer, match_count integer, ' ||
+  'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
+  'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
+  'with_retired boolean, with_personal boolean, only_confirmed boolean, min_relevance double precision, ' ||
+  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean');
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 

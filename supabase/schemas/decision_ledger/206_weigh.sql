@@ -1,10 +1,10 @@
 -- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
 -- decisions are worth it.
-create type ranked_ledger.ranked_decision as (
-  memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
-  lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
-  ranking_score float8, project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint,
-  live_dependents int);
+select ranked_ledger.define_type('ranked_decision',
+  'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
+  'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
+  'dependency_boost double precision, ranking_score double precision, project_id text, task_id text, ' ||
+  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer');
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 

@@ -1,7 +1,8 @@
 -- Which decisions are worth weighing, from the copies. For a question without an embedding the copies hold all that the
 -- score is made of, so the list is in the order of the answer. With one, the rounded vectors leave an interval, and the list
 -- holds every decision that could be in the answer: both are proven, not guessed.
-create type ranked_ledger.shortlist as (memory_ids uuid[], estimates float8[], tolerance float8, exact boolean);
+select ranked_ledger.define_type('shortlist',
+  'memory_ids uuid[], estimates double precision[], tolerance double precision, exact boolean');
 
 comment on type ranked_ledger.shortlist is 'Decisions, and their scores as the copies have them, right within the tolerance.';
 
