@@ -78,7 +78,8 @@ set enable_hashjoin = on -- of these few rows, whatever the caller has set for i
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_placed uuid[];
+  v_old_snapshot boolean := current_setting('transaction_isolation') <> 'read committed';
+  v_placed       uuid[];
 begin
   with due as materialized (
     select d.*, v.vector_dims, v.embedding
@@ -97,7 +98,9 @@ begin
     insert into ranked_ledger.postings (term, row_no, occurrences)
     select x.term, p.row_no, x.occurrences
     from placed p join due d on d.memory_id = p.memory_id
-    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x),
+    cross join lateral ( -- terms_of, which is not inlined
+      select ranked_ledger.term_of(d.workspace_key, w.lexeme) as term, sum(cardinality(w.positions)) as occurrences
+      from unnest(d.search_lexemes) as w group by 1) as x),
   drawn as (
     insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
     select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0)
@@ -105,12 +108,13 @@ begin
   select coalesce(array_agg(u.id), '{}') into v_placed from unnest(p_memory_ids) as u (id)
   where u.id in (select p.memory_id from placed p) or u.id not in (select d.memory_id from due d);
   -- a snapshot that may be older than a vector or an edge, or copies that somebody else has made of what it saw
-  insert into ranked_ledger.stale_copies (workspace_key, memory_id)
-  select ranked_ledger.workspace_key(l.workspace_id), l.memory_id
-  from public.agent_decision_ledger l
-  where l.memory_id = any (p_memory_ids) and l.set_aside_at is null
-    and (current_setting('transaction_isolation') <> 'read committed'
-         or l.memory_id not in (select unnest(v_placed)));
+  if v_old_snapshot or cardinality(v_placed) < cardinality(p_memory_ids) then
+    insert into ranked_ledger.stale_copies (workspace_key, memory_id)
+    select ranked_ledger.workspace_key(l.workspace_id), l.memory_id
+    from public.agent_decision_ledger l
+    where l.memory_id = any (p_memory_ids) and l.set_aside_at is null
+      and (v_old_snapshot or l.memory_id not in (select unnest(v_placed)));
+  end if;
 end
 $$;
 

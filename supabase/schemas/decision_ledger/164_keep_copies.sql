@@ -52,11 +52,15 @@ $$;
 comment on function ranked_ledger.recount_dependents(uuid[]) is 'Counts anew how many live decisions rest on each of these.';
 
 create or replace function ranked_ledger.grounds_of(p_memory_ids uuid[])
-returns uuid[] language sql stable
+returns uuid[] language plpgsql stable
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off
 as $$
-  select coalesce(array_agg(distinct e.to_memory_id), '{}') from public.agent_decision_edges e
-  where e.from_memory_id = any (p_memory_ids) and e.relation = 'depends_on'
+begin
+  return array(
+    select distinct e.to_memory_id from public.agent_decision_edges e
+    where e.from_memory_id = any (p_memory_ids) and e.relation = 'depends_on');
+end
 $$;
 
 comment on function ranked_ledger.grounds_of(uuid[]) is 'What these decisions rest on.';
