@@ -84,13 +84,15 @@ begin
     with near as materialized (
       select s.row_no, s.memory_id, s.pinned, r.relevance, s.is_odd, $5 * r.relevance + s.rest as estimate
       from (
-        select s.row_no, s.memory_id, s.pinned, v.cosine > 1.5 as is_odd, ranked_ledger.calibrate(v.cosine, $20, $21) as cosine,
+        select s.row_no, s.memory_id, s.pinned, s.cosine > 1.5 as is_odd, ranked_ledger.calibrate(s.cosine, $20, $21) as cosine,
                %3$s as text_relevance,
                $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
                + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as rest
-        from unnest($17::int[], $18::float8[]) as v (row_no, cosine)
-        cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
-          select s.* from ranked_ledger.standings s where s.row_no = v.row_no and s.vector_dims = $12 and %2$s offset 0) as s
+        from (
+          select s.*, v.cosine from unnest($17::int[], $18::float8[]) as v (row_no, cosine)
+          cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
+            select s.* from ranked_ledger.standings s where s.row_no = v.row_no and s.vector_dims = $12 and %2$s offset 0) as s
+          offset 0) as s
         join unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
         offset 0) as s
       cross join lateral (select ranked_ledger.relevance(s.cosine, s.text_relevance, $13, $14) as relevance offset 0) as r
@@ -157,9 +159,9 @@ declare
   v_error   float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
   v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
   v_near    record;
-  -- the more there are, the more of them may be about as near as the last: 1 of 50, as far as their steps tell their number
+  -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
   v_depth   int := q.match_count + p_spare + greatest(118, least(4000,
-    (select sum(n.step) / 50 from unnest(v_streams.newest_steps) as n (step)))::int);
+    (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
 begin
