@@ -317,7 +317,7 @@ comment on function ranked_ledger.awaits_confirmation(boolean, text) is
 
 -- ranking/030_text.sql ----------------------------------------------------------------------------------------------
 
--- Text: tokens and the disjunctive query.
+-- Text: tokens and the rank of a disjunction.
 
 create or replace function ranked_ledger.tokens(p_text text)
 returns int language sql immutable parallel safe
@@ -325,16 +325,6 @@ return ceil(char_length(coalesce(p_text, '')) / 4.0)::int;
 
 comment on function ranked_ledger.tokens(text) is
   'The size of a text in tokens: ceil(characters / 4). The one estimate that every budget uses.';
-
--- The lexemes are quoted by hand: quote_literal writes E'' strings for backslashes, which a tsquery does not read.
-create or replace function ranked_ledger.any_word_query(p_config regconfig, p_text text)
-returns tsquery language sql immutable parallel safe
-return (
-  select string_agg('''' || replace(replace(t.lexeme, '\', '\\'), '''', '''''') || '''', ' | ' order by t.lexeme)::tsquery
-  from unnest(to_tsvector(p_config, p_text)) as t);
-
-comment on function ranked_ledger.any_word_query(regconfig, text) is
-  'A tsquery that any lexeme of the text satisfies. Null where the text has no lexeme (empty, stop words only).';
 
 create or replace function ranked_ledger.rank_of_any(p_occurrences bigint)
 returns float8 language sql immutable parallel safe
@@ -350,8 +340,7 @@ begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
     where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens',
-                        'any_word_query', 'rank_of_any')
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens', 'rank_of_any')
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
@@ -2539,7 +2528,6 @@ begin
   from unnest(p_memory_ids) as u (memory_id)
   left join public.agent_decision_ledger l on l.memory_id = u.memory_id;
   perform ranked_ledger.make_copies(p_memory_ids);
-  perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(p_memory_ids));
 end
 $$;
 
@@ -2900,9 +2888,9 @@ comment on function ranked_ledger.define_type(text, text) is
 -- decision_ledger/202_question.sql ----------------------------------------------------------------------------------
 
 -- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
--- embedding null: none, or one without a direction; any_word null: the text has no lexeme; min_relevance 0: none
+-- embedding null: none, or one without a direction; no lexemes: none in the text; min_relevance 0: none
 select ranked_ledger.define_type('question',
-  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, any_word tsquery, ' ||
+  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, ' ||
   'lexemes text[], terms bigint[], project_id text, task_id text, current_step integer, match_count integer, ' ||
   'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
   'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
@@ -2993,7 +2981,6 @@ begin
   v_question.workspace_key := ranked_ledger.workspace_key(p_workspace_id);
   v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
   v_question.has_text := p_query is not null;
-  v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
   v_question.lexemes := array(
     select x.lexeme from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
   v_question.terms := array(
@@ -3264,12 +3251,12 @@ comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, te
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
 -- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
 -- threshold, by a bound that leaves out the recency.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_threshold text)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_text      text := case when p_question.any_word is not null then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
+  v_text      text := case when p_question.terms <> '{}' then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
   v_relevance text := ranked_ledger.relevance_sql(
     p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
 begin
@@ -3286,7 +3273,7 @@ begin
     cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
       select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
     %6$s
-    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
+    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= %9$s or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -3294,21 +3281,21 @@ begin
     case when v_relevance <> '0::float8' then format('$5 * %s +', v_relevance) end,
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
-    case when p_question.any_word is not null then 'left join posted p on p.row_no = s.row_no' end,
+    case when p_question.terms <> '{}' then 'left join posted p on p.row_no = s.row_no' end,
     ranked_ledger.scope_sql(p_question),
-    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
+    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end, p_threshold);
 end
 $$;
 
-comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
-  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 what a score without its recency has to reach, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+comment on function ranked_ledger.pass_sql(ranked_ledger.question, text) is
+  'The query that scores the standings in scope by the copies, of those that reach the threshold without their recency: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold where it is that, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
 
 create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
+  return case when p_question.terms = '{}' then case when p_question.has_text then '0::float8' else 'null::float8' end
               else format('ranked_ledger.saturate((
                   select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
                   where p.term = any (%s) and p.row_no = s.row_no))', p_terms) end;
@@ -3342,7 +3329,7 @@ begin
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, case when q.any_word is not null then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
+  $sql$, case when q.terms <> '{}' then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
         q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;
@@ -3370,7 +3357,7 @@ declare
 begin
   v_list.exact := true;
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q))
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, '$10'))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
         q.w_dependency, q.terms,
@@ -3488,7 +3475,7 @@ begin
            or coalesce((select (w.pinned, w.estimate) > (p.pinned, p.score)
                         from worst w cross join (select b.pinned, b.score from passed b order by b.place desc limit 1) as p), false)
   $sql$,
-    replace(ranked_ledger.pass_sql(p_question), '>= $10', '>= (select t.score - $7 from threshold t)'),
+    ranked_ledger.pass_sql(p_question, '(select t.score - $7 from threshold t)'),
     ranked_ledger.scope_sql(p_question),
     case when p_question.fusion = 'none' then 'null::float8' -- they have a cosine
          else ranked_ledger.looked_up_text_sql(p_question, '$9') end);
@@ -3526,7 +3513,8 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
-  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
+    -- looked up one by one, whatever else the workspace holds
     v_near := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else
@@ -3781,7 +3769,7 @@ begin
   v_all.min_relevance := 0;
   if p_question.w_similarity = 0 and p_question.min_relevance = 0 then -- no word and no vector counts: the copies hold the rest
     v_asked.embedding := null;
-    v_asked.any_word := null;
+    v_asked.terms := '{}';
     v_asked.has_text := false;
   end if;
   if ranked_ledger.can_shortlist(p_question, v_stale) then

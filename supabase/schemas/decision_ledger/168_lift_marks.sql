@@ -13,7 +13,6 @@ begin
   from unnest(p_memory_ids) as u (memory_id)
   left join public.agent_decision_ledger l on l.memory_id = u.memory_id;
   perform ranked_ledger.make_copies(p_memory_ids);
-  perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(p_memory_ids));
 end
 $$;
 

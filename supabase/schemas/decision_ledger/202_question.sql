@@ -1,7 +1,7 @@
 -- What a recall asks, its arguments checked and with their defaults: every part of the ranking reads this one value.
--- embedding null: none, or one without a direction; any_word null: the text has no lexeme; min_relevance 0: none
+-- embedding null: none, or one without a direction; no lexemes: none in the text; min_relevance 0: none
 select ranked_ledger.define_type('question',
-  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, any_word tsquery, ' ||
+  'workspace_id text, workspace_key bigint, embedding vector, has_text boolean, ' ||
   'lexemes text[], terms bigint[], project_id text, task_id text, current_step integer, match_count integer, ' ||
   'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
   'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
@@ -92,7 +92,6 @@ begin
   v_question.workspace_key := ranked_ledger.workspace_key(p_workspace_id);
   v_question.embedding := case when vector_norm(p_query_embedding) > 0 then p_query_embedding end;
   v_question.has_text := p_query is not null;
-  v_question.any_word := ranked_ledger.any_word_query(ranked_ledger.text_config(p_workspace_id), p_query);
   v_question.lexemes := array(
     select x.lexeme from unnest(to_tsvector(ranked_ledger.text_config(p_workspace_id), p_query)) as x);
   v_question.terms := array(

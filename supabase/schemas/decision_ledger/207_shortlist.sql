@@ -81,12 +81,12 @@ comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, te
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
 -- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
 -- threshold, by a bound that leaves out the recency.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question)
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_threshold text)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_text      text := case when p_question.any_word is not null then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
+  v_text      text := case when p_question.terms <> '{}' then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
   v_relevance text := ranked_ledger.relevance_sql(
     p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
 begin
@@ -103,7 +103,7 @@ begin
     cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
       select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
     %6$s
-    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= $10 or s.pinned) %8$s
+    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= %9$s or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -111,21 +111,21 @@ begin
     case when v_relevance <> '0::float8' then format('$5 * %s +', v_relevance) end,
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
-    case when p_question.any_word is not null then 'left join posted p on p.row_no = s.row_no' end,
+    case when p_question.terms <> '{}' then 'left join posted p on p.row_no = s.row_no' end,
     ranked_ledger.scope_sql(p_question),
-    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
+    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end, p_threshold);
 end
 $$;
 
-comment on function ranked_ledger.pass_sql(ranked_ledger.question) is
-  'The query that scores the standings in scope by the copies: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 what a score without its recency has to reach, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+comment on function ranked_ledger.pass_sql(ranked_ledger.question, text) is
+  'The query that scores the standings in scope by the copies, of those that reach the threshold without their recency: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold where it is that, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
 
 create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return case when p_question.any_word is null then case when p_question.has_text then '0::float8' else 'null::float8' end
+  return case when p_question.terms = '{}' then case when p_question.has_text then '0::float8' else 'null::float8' end
               else format('ranked_ledger.saturate((
                   select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
                   where p.term = any (%s) and p.row_no = s.row_no))', p_terms) end;
@@ -159,7 +159,7 @@ begin
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, case when q.any_word is not null then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
+  $sql$, case when q.terms <> '{}' then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
         q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;

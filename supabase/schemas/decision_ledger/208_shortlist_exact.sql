@@ -13,7 +13,7 @@ declare
 begin
   v_list.exact := true;
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q))
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, '$10'))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
         q.w_dependency, q.terms,
@@ -131,7 +131,7 @@ begin
            or coalesce((select (w.pinned, w.estimate) > (p.pinned, p.score)
                         from worst w cross join (select b.pinned, b.score from passed b order by b.place desc limit 1) as p), false)
   $sql$,
-    replace(ranked_ledger.pass_sql(p_question), '>= $10', '>= (select t.score - $7 from threshold t)'),
+    ranked_ledger.pass_sql(p_question, '(select t.score - $7 from threshold t)'),
     ranked_ledger.scope_sql(p_question),
     case when p_question.fusion = 'none' then 'null::float8' -- they have a cosine
          else ranked_ledger.looked_up_text_sql(p_question, '$9') end);
@@ -169,7 +169,8 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if ranked_ledger.may_probe(q, v_streams.stream_ids) then
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
-  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then -- looked up one by one, whatever else the workspace holds
+  elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
+    -- looked up one by one, whatever else the workspace holds
     v_near := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else

@@ -51,7 +51,7 @@ begin
   v_all.min_relevance := 0;
   if p_question.w_similarity = 0 and p_question.min_relevance = 0 then -- no word and no vector counts: the copies hold the rest
     v_asked.embedding := null;
-    v_asked.any_word := null;
+    v_asked.terms := '{}';
     v_asked.has_text := false;
   end if;
   if ranked_ledger.can_shortlist(p_question, v_stale) then

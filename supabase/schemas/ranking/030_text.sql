@@ -1,4 +1,4 @@
--- Text: tokens and the disjunctive query.
+-- Text: tokens and the rank of a disjunction.
 
 create or replace function ranked_ledger.tokens(p_text text)
 returns int language sql immutable parallel safe
@@ -6,16 +6,6 @@ return ceil(char_length(coalesce(p_text, '')) / 4.0)::int;
 
 comment on function ranked_ledger.tokens(text) is
   'The size of a text in tokens: ceil(characters / 4). The one estimate that every budget uses.';
-
--- The lexemes are quoted by hand: quote_literal writes E'' strings for backslashes, which a tsquery does not read.
-create or replace function ranked_ledger.any_word_query(p_config regconfig, p_text text)
-returns tsquery language sql immutable parallel safe
-return (
-  select string_agg('''' || replace(replace(t.lexeme, '\', '\\'), '''', '''''') || '''', ' | ' order by t.lexeme)::tsquery
-  from unnest(to_tsvector(p_config, p_text)) as t);
-
-comment on function ranked_ledger.any_word_query(regconfig, text) is
-  'A tsquery that any lexeme of the text satisfies. Null where the text has no lexeme (empty, stop words only).';
 
 create or replace function ranked_ledger.rank_of_any(p_occurrences bigint)
 returns float8 language sql immutable parallel safe
@@ -31,8 +21,7 @@ begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
     where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens',
-                        'any_word_query', 'rank_of_any')
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens', 'rank_of_any')
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
