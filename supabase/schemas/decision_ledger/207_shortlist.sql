@@ -10,6 +10,10 @@ create or replace function ranked_ledger.streams_asked(
   p_question ranked_ledger.question, out stream_ids uuid[], out newest_steps float8[])
 language plpgsql stable
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   select coalesce(array_agg(n.stream_id), '{}'), coalesce(array_agg(greatest(n.newest_step, p_question.current_step, 0)), '{}')
@@ -18,10 +22,11 @@ begin
     select x.stream_id, max(x.newest_step) as newest_step
     from (select s.stream_id, s.newest_step, s.project_id, s.task_id from ranked_ledger.streams s
           where s.workspace_id = p_question.workspace_id
-            and not exists (select from ranked_ledger.pending_steps p where p.stream_id = s.stream_id and p.memory_id is null)
+            and s.stream_id not in (select p.stream_id from ranked_ledger.pending_steps p where p.memory_id is null)
           union all -- rows that are not settled yet
           select l.stream_id, case when l.step_index <= ranked_ledger.max_step() then l.step_index end, l.project_id, l.task_id
-          from ranked_ledger.pending_steps p join public.agent_decision_ledger l on l.memory_id = p.memory_id
+          from ranked_ledger.pending_steps p
+          cross join lateral (select d.* from public.agent_decision_ledger d where d.memory_id = p.memory_id offset 0) as l
           where l.workspace_id = p_question.workspace_id
           union all -- streams that lost a row, and have not found their newest step again
           select l.stream_id, (select y.step_index from public.agent_decision_ledger y
@@ -80,13 +85,16 @@ comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, te
 -- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
 -- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
--- threshold, by a bound that leaves out the recency.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_threshold text)
+-- threshold, by a bound of their recency: 1 for the steps of the last four half-lives, and exp(-4) for those before, which
+-- are most of a long stream. Bounded, no words are counted either: a row without a cosine is scored as if all of it matched.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_is_bounded boolean)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_text      text := case when p_question.terms <> '{}' then 'coalesce(p.relevance, 0)' when p_question.has_text then '0::float8' end;
+  v_counts    boolean := p_question.terms <> '{}' and not p_is_bounded;
+  v_text      text := case when p_is_bounded then '1::float8' when v_counts then 'coalesce(p.relevance, 0)'
+                           when p_question.has_text then '0::float8' end;
   v_relevance text := ranked_ledger.relevance_sql(
     p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
 begin
@@ -99,26 +107,28 @@ begin
     select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
            %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
            + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
-    from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
+    from (select u.stream_id, u.newest_step, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1) as older
+          from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n
     cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
       select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
     %6$s
-    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) >= %9$s or s.pinned) %8$s
+    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
+           >= case when s.step_index > n.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
-    coalesce(v_text, 'null::float8'), v_relevance,
+    case when p_is_bounded then 'null::float8' else coalesce(v_text, 'null::float8') end, v_relevance,
     case when v_relevance <> '0::float8' then format('$5 * %s +', v_relevance) end,
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
-    case when p_question.terms <> '{}' then 'left join posted p on p.row_no = s.row_no' end,
+    case when v_counts then 'left join posted p on p.row_no = s.row_no' end,
     ranked_ledger.scope_sql(p_question),
-    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end, p_threshold);
+    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
 end
 $$;
 
-comment on function ranked_ledger.pass_sql(ranked_ledger.question, text) is
-  'The query that scores the standings in scope by the copies, of those that reach the threshold without their recency: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold where it is that, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean) is
+  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
 
 create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
 returns text language plpgsql immutable

@@ -13,11 +13,11 @@ declare
 begin
   v_list.exact := true;
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, '$10'))
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, false))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
         q.w_dependency, q.terms,
-        ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - q.w_recency - v_list.tolerance,
+        ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_list.tolerance,
         null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare;
   return v_list;
 end
@@ -30,6 +30,8 @@ create or replace function ranked_ledger.holds_at_most(p_stream_ids uuid[], p_co
 returns boolean language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off -- it would gather all of them before it counts the first
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return (select count(*) <= p_count
@@ -39,7 +41,8 @@ $$;
 
 comment on function ranked_ledger.holds_at_most(uuid[], int) is 'Whether streams hold no more decisions than that, without counting beyond.';
 
--- All rounded directions of the workspace, out of scope ones too: they only take a place.
+-- All rounded directions of the workspace, out of scope ones too: they only take a place. Executed, and not a statement of its
+-- own: `select into` stops at its first row, and what may stop is never given parallel workers.
 create or replace function ranked_ledger.nearest(
   p_question ranked_ledger.question, p_count int,
   out row_nos int[], out cosines float8[], out far float8)
@@ -71,79 +74,130 @@ $$;
 comment on function ranked_ledger.nearest(ranked_ledger.question, int) is
   'The nearest decisions of a workspace by their rounded vectors, by a scan of all of them: what is not among them is no nearer than far.';
 
--- The rows whose cosine the first pass found are scored with it; the k-th of those that are certain is a threshold for the
--- second pass, which scores every row by the bound. What comes out of that is looked up. Odd ones (2: nothing is known) stay
--- uncertain, and their weight will tell. `worst` is the last that is certainly in the answer; who is below it by more than
--- both errors is not.
-create or replace function ranked_ledger.settle_sql(p_question ranked_ledger.question)
-returns text language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $body$
-begin
-  return format($sql$
-    with near as materialized (
-      select s.row_no, s.memory_id, s.pinned, r.relevance, s.is_odd, $5 * r.relevance + s.rest as estimate
-      from (
-        select s.row_no, s.memory_id, s.pinned, s.cosine > 1.5 as is_odd, ranked_ledger.calibrate(s.cosine, $20, $21) as cosine,
-               %3$s as text_relevance,
-               $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
-               + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as rest
-        from (
-          select s.*, v.cosine from unnest($17::int[], $18::float8[]) as v (row_no, cosine)
-          cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
-            select s.* from ranked_ledger.standings s where s.row_no = v.row_no and s.vector_dims = $12 and %2$s offset 0) as s
-          offset 0) as s
-        join unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step) on n.stream_id = s.stream_id
-        offset 0) as s
-      cross join lateral (select ranked_ledger.relevance(s.cosine, s.text_relevance, $13, $14) as relevance offset 0) as r
-      where r.relevance >= $15),
-    threshold as materialized (
-      select coalesce((select e.estimate from near e where not e.is_odd and not e.pinned and ($23 = 0 or e.relevance >= $23 + $24)
-                       order by e.estimate desc offset $25 - 1 limit 1), '-Infinity') - 3 * $19 as score),
-    passed as materialized (
-      select x.*, row_number() over () as place
-      from (%1$s) as x where x.pinned or x.score >= (select t.score from threshold t)),
-    looked_up as (
-      select p.*, case when p.is_far then coalesce(- (v.embedding <#> $22), 2) end as cosine
-      from passed p
-      left join lateral (select v.embedding from ranked_ledger.decision_vectors v where p.is_far and v.row_no = p.row_no offset 0) as v
-        on true
-      where p.row_no not in (select e.row_no from near e) offset 0),
-    known as (
-      select l.*, case when l.is_far then ranked_ledger.relevance(ranked_ledger.calibrate(l.cosine, $20, $21), l.text_relevance, $13, $14)
-                       else l.relevance end as found
-      from looked_up l offset 0),
-    estimated as (
-      select k.memory_id, k.pinned, k.found, k.score + $5 * (k.found - k.relevance) as estimate, coalesce(k.cosine, 0) > 1.5 as is_odd
-      from known k
-      union all
-      select e.memory_id, e.pinned, e.relevance, e.estimate, e.is_odd from near e),
-    worst as (
-      select e.pinned, e.estimate - 2 * $19 as estimate from estimated e
-      where not e.is_odd and ($23 = 0 or e.found >= $23 + $24)
-      order by e.pinned desc, e.estimate desc offset $25 - 1 limit 1),
-    listed as (
-      select e.memory_id, case when not e.is_odd then e.estimate end as estimate
-      from estimated e left join worst w on true
-      where w is null or e.is_odd or (e.pinned, e.estimate) >= (w.pinned, w.estimate))
-    select (select array_agg(l.memory_id) from listed l), (select array_agg(l.estimate) from listed l),
-           (select count(*) < $16 from passed)
-           or coalesce((select (w.pinned, w.estimate) > (p.pinned, p.score)
-                        from worst w cross join (select b.pinned, b.score from passed b order by b.place desc limit 1) as p), false)
-  $sql$,
-    ranked_ledger.pass_sql(p_question, '(select t.score - $7 from threshold t)'),
-    ranked_ledger.scope_sql(p_question),
-    case when p_question.fusion = 'none' then 'null::float8' -- they have a cosine
-         else ranked_ledger.looked_up_text_sql(p_question, '$9') end);
-end
-$body$;
+-- relevance and score are those that the copies have, or, of a far one, a bound: its cosine is not looked up yet, nor are the
+-- words of one whose text_relevance is null. A score of null: nothing is known of its vector.
+select ranked_ledger.define_type('candidate',
+  'row_no integer, memory_id uuid, pinned boolean, is_far boolean, text_relevance double precision, ' ||
+  'relevance double precision, score double precision');
 
-comment on function ranked_ledger.settle_sql(ranked_ledger.question) is
-  'The query that answers the shortlist of a question with an embedding, and whether it is proven: besides the parameters of pass_sql (its $10 is found here) $17, $18 the nearest rows and their cosines, $19 tolerance, $20, $21 floor and ceiling, $22 the rounded question, $23 minimum relevance, $24 its error, $25 how many are asked for.';
+comment on type ranked_ledger.candidate is 'A decision that may be in an answer, as the copies have it.';
+
+create or replace function ranked_ledger.score_nearest(
+  p_question ranked_ledger.question, p_stream_ids uuid[], p_newest_steps float8[], p_row_nos int[], p_cosines float8[], p_slack float8)
+returns ranked_ledger.candidate[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_mergejoin = off
+set enable_nestloop = off -- but where it is the only way: each look-up is a lateral
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  q ranked_ledger.question := p_question;
+begin
+  return array(
+    select row(s.row_no, s.memory_id, s.pinned, false, null, r.relevance,
+               case when s.cosine < 1.5 then q.w_similarity * r.relevance + s.rest end)::ranked_ledger.candidate
+    from (
+      select s.row_no, s.memory_id, s.pinned, s.cosine,
+             case when q.has_text and q.fusion <> 'none' then ranked_ledger.saturate((
+               select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
+               where p.term = any (q.terms) and p.row_no = s.row_no)) end as text_relevance,
+             q.w_importance * s.importance
+             + q.w_recency * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), q.half_life)
+             + q.w_dependency * ranked_ledger.dependency(s.live_dependents, q.saturation)
+             - case when s.is_active then 0::float8 else 0.30::float8 end as rest
+      from unnest(p_row_nos, p_cosines) as v (row_no, cosine)
+      cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
+        select s.*, v.cosine from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
+      join unnest(p_stream_ids, p_newest_steps) as n (stream_id, newest_step) on n.stream_id = s.stream_id
+      where s.vector_dims = vector_dims(q.embedding)
+        and (s.is_active or q.with_retired or q.with_stale and not s.is_retired)
+        and (q.with_personal or not s.is_personal) and not (q.only_confirmed and s.is_unconfirmed)
+      offset 0) as s
+    cross join lateral (
+      select ranked_ledger.relevance(c.cosine, s.text_relevance, q.fusion, q.fusion_weight) as relevance
+      from (select ranked_ledger.calibrate(s.cosine, q.floor, q.ceiling) as cosine offset 0) as c offset 0) as r
+    where r.relevance >= q.min_relevance - p_slack);
+end
+$$;
+
+comment on function ranked_ledger.score_nearest(ranked_ledger.question, uuid[], float8[], int[], float8[], float8) is
+  'Those of the nearest decisions that a question is about, scored.';
+
+-- A score that so many of them certainly have: less is not in the answer.
+create or replace function ranked_ledger.reached(
+  p_question ranked_ledger.question, p_candidates ranked_ledger.candidate[], p_count int, p_slack float8)
+returns float8 language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((
+    select c.score from unnest(p_candidates) as c
+    where c.score is not null and not c.pinned
+      and (p_question.min_relevance = 0 or c.relevance >= p_question.min_relevance + p_slack)
+    order by c.score desc offset p_count - 1 limit 1), '-Infinity')
+$$;
+
+-- What the pass let through is looked up. `worst` is the last that is certainly in the answer; who is below it by more than
+-- both errors is not. The last that the pass let through bounds all that it did not: it has to be below `worst`.
+create or replace function ranked_ledger.settle(
+  p_question ranked_ledger.question, p_near ranked_ledger.candidate[], p_passed ranked_ledger.candidate[], p_count int,
+  p_tolerance float8, p_slack float8, p_was_cut boolean,
+  out memory_ids uuid[], out estimates float8[], out is_proven boolean)
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_mergejoin = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  q       ranked_ledger.question := p_question;
+  v_asked halfvec := l2_normalize(p_question.embedding)::halfvec;
+  v_last  ranked_ledger.candidate := p_passed[cardinality(p_passed)];
+begin
+  with known as (
+    select p.memory_id, p.pinned, p.score, p.relevance, v.cosine,
+           case when p.is_far or p.text_relevance is not null
+                then ranked_ledger.relevance(ranked_ledger.calibrate(v.cosine, q.floor, q.ceiling), p.text_relevance, q.fusion, q.fusion_weight)
+                when q.has_text then ranked_ledger.saturate((
+                  select ranked_ledger.rank_of_any(sum(o.occurrences)) from ranked_ledger.postings o
+                  where o.term = any (q.terms) and o.row_no = p.row_no))
+                else 0 end as found
+    from unnest(p_passed) as p
+    cross join lateral (
+      select case when p.is_far then coalesce((
+        select - (v.embedding <#> v_asked) from ranked_ledger.decision_vectors v where v.row_no = p.row_no), 2) end as cosine offset 0) as v
+    where p.row_no not in (select n.row_no from unnest(p_near) as n) offset 0),
+  estimated as (
+    select k.memory_id, k.pinned, k.found,
+           case when coalesce(k.cosine, 0) < 1.5 then k.score + q.w_similarity * (k.found - k.relevance) end as estimate
+    from known k
+    union all
+    select n.memory_id, n.pinned, n.relevance, n.score from unnest(p_near) as n),
+  worst as (
+    select e.pinned, e.estimate - 2 * p_tolerance as estimate from estimated e
+    where e.estimate is not null and (q.min_relevance = 0 or e.found >= q.min_relevance + p_slack)
+    order by e.pinned desc, e.estimate desc offset p_count - 1 limit 1),
+  listed as (
+    select e.memory_id, e.estimate
+    from estimated e left join worst w on true
+    where w is null or e.estimate is null or (e.pinned, e.estimate) >= (w.pinned, w.estimate))
+  select array_agg(l.memory_id), array_agg(l.estimate),
+         not p_was_cut or coalesce((select (w.pinned, w.estimate) > (v_last.pinned, v_last.score) from worst w), false)
+  into memory_ids, estimates, is_proven
+  from listed l;
+end
+$$;
+
+comment on function ranked_ledger.settle(
+  ranked_ledger.question, ranked_ledger.candidate[], ranked_ledger.candidate[], int, float8, float8, boolean) is
+  'Of the nearest and of what the pass let through, those that can be among so many best, and whether nobody else can.';
 
 -- The threshold algorithm over two full passes. The first finds the nearest rows, so that no other has a cosine above the
 -- last of them; the second scores each row as if it had this bound. What is not among the best of the second pass cannot be
--- better than its last. Where that does not yet prove the list, it goes deeper.
+-- better than its last. Where that does not yet prove the list, words are counted and it goes deeper.
 create or replace function ranked_ledger.list_by_vector(p_question ranked_ledger.question, p_spare int)
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -154,14 +208,20 @@ set jit = off
 as $$
 declare
   q         ranked_ledger.question := p_question;
+  v_count   int := p_question.match_count + p_spare;
   v_streams record := ranked_ledger.streams_asked(p_question);
   v_dims    int := vector_dims(p_question.embedding);
-  v_error   float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
-  v_slack   float8 := v_error / (p_question.ceiling - p_question.floor);             -- of a relevance
-  v_near    record;
+  v_error   float8 := ranked_ledger.cosine_error(v_dims);                -- of a cosine
+  v_slack   float8 := v_error / (p_question.ceiling - p_question.floor); -- of a relevance
+  v_nearest record;
+  v_near    ranked_ledger.candidate[];
+  v_passed  ranked_ledger.candidate[];
+  v_reached float8;
   -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
-  v_depth   int := q.match_count + p_spare + greatest(118, least(4000,
+  v_depth   int := v_count + greatest(118, least(4000,
     (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
+  -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
+  v_bounded boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
 begin
@@ -171,19 +231,27 @@ begin
     return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
   elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
     -- looked up one by one, whatever else the workspace holds
-    v_near := ranked_ledger.nearest(q, 0);
+    v_nearest := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else
-    v_near := ranked_ledger.nearest(q, v_depth);
+    v_nearest := ranked_ledger.nearest(q, v_depth);
   end if;
+  v_near := ranked_ledger.score_nearest(
+    q, v_streams.stream_ids, v_streams.newest_steps, v_nearest.row_nos, v_nearest.cosines, v_slack);
+  v_reached := ranked_ledger.reached(q, v_near, v_count, v_slack) - 3 * v_list.tolerance;
   loop
-    execute ranked_ledger.settle_sql(q) into v_list.memory_ids, v_list.estimates, v_proven
+    execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x where x.pinned or x.score >= $10',
+                   ranked_ledger.pass_sql(q, v_bounded))
+    into v_passed
     using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-          q.w_dependency, q.terms, 0, ranked_ledger.calibrate(v_near.far + v_error, q.floor, q.ceiling), v_dims, q.fusion,
-          q.fusion_weight, q.min_relevance - v_slack, v_depth, v_near.row_nos, v_near.cosines, v_list.tolerance, q.floor,
-          q.ceiling, l2_normalize(q.embedding)::halfvec, q.min_relevance, v_slack, q.match_count + p_spare;
+          q.w_dependency, q.terms, v_reached, ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling), v_dims,
+          q.fusion, q.fusion_weight, q.min_relevance - v_slack, v_depth;
+    select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
+    from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
+                              coalesce(cardinality(v_passed) >= v_depth, false)) as s;
     exit when v_proven;
-    v_depth := v_depth * 8;
+    v_depth := case when v_bounded then v_depth else v_depth * 8 end;
+    v_bounded := false;
   end loop;
   return v_list;
 end
