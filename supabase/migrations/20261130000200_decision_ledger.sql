@@ -2788,6 +2788,101 @@ $$;
 comment on function ranked_ledger.catch_up(text) is
   'Enrols, settles and copies what earlier transactions had to leave. Never raises, never waits long.';
 
+-- decision_ledger/171_pack_vectors.sql ------------------------------------------------------------------------------
+
+-- Vectors lie in the order of their arrival. Where many workspaces write in turn, those of one lie one a page, and a scan of
+-- them reads as many pages as it has rows. Here they are put together again, a stretch of the table at a time.
+
+create or replace function ranked_ledger.move_vectors(p_row_nos int[])
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held  int[];
+  v_moved int;
+begin
+  v_held := array( -- whoever holds a standing owns the copies, so nobody waits for us either
+    select s.row_no from unnest(p_row_nos) as u (row_no) join ranked_ledger.standings s on s.row_no = u.row_no
+    for no key update of s skip locked);
+  -- no update: it leaves a row on its page wherever there is room
+  with taken as (
+    delete from ranked_ledger.decision_vectors v using unnest(v_held) as u (row_no) where v.row_no = u.row_no
+    returning v.row_no, v.workspace_key, v.embedding)
+  insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
+  select t.row_no, t.workspace_key, t.embedding from taken t order by t.workspace_key, t.row_no;
+  get diagnostics v_moved = row_count;
+  return v_moved;
+end
+$$;
+
+comment on function ranked_ledger.move_vectors(int[]) is
+  'Writes these vectors anew, next to one another by workspace; those whose decision somebody holds stay where they are. Answers how many it moved.';
+
+-- Pages that hold several workspaces are emptied whole: a page with one hole would take one row of the next that are moved.
+-- A workspace of fewer than 500 vectors is no reason to move any, its scan is short wherever they lie.
+create or replace function ranked_ledger.pack_vectors(p_limit int default 20000)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+set lock_timeout = '250ms' -- somebody who empties the table goes first
+as $$
+declare
+  v_room   constant int := current_setting('block_size')::int - 24; -- bytes of a page that rows can have
+  v_pages  bigint := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
+  v_page   bigint := 0;
+  v_step   bigint;
+  v_large  bigint[];
+  v_mixed  int[];
+  v_is_due boolean;
+  v_moved  int := 0;
+begin
+  if coalesce(p_limit, 0) not between 1 and 1000000 then
+    raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
+  end if;
+  if current_setting('transaction_isolation') <> 'read committed'
+     or (select min(v.workspace_key) = max(v.workspace_key) from ranked_ledger.decision_vectors v) is distinct from false then
+    return 0;
+  end if;
+  v_large := array(
+    select v.workspace_key from ranked_ledger.decision_vectors v group by v.workspace_key having count(*) >= 500);
+  if v_large = '{}' then
+    return 0;
+  end if;
+  -- as many pages as hold p_limit rows of the usual length
+  select greatest(1, p_limit / greatest(1, v_room / avg(x.bytes)::int)) into v_step
+  from (select 44 + coalesce(pg_column_size(v.embedding), 0) as bytes from ranked_ledger.decision_vectors v limit 100) as x;
+
+  while v_page < v_pages loop
+    with here as materialized (
+      select (v.ctid::text::point)[0] as page, v.workspace_key, v.row_no, 44 + coalesce(pg_column_size(v.embedding), 0) as bytes
+      from ranked_ledger.decision_vectors v
+      where v.ctid >= format('(%s,0)', v_page)::tid and v.ctid < format('(%s,0)', least(v_page + v_step, v_pages))::tid),
+    mixed as materialized (
+      select h.* from here h
+      where h.page in (select p.page from here p group by p.page having min(p.workspace_key) < max(p.workspace_key))
+      order by h.page limit p_limit),
+    spread as ( -- what a workspace takes, and what it would take: whole pages, and a share of one more
+      select count(distinct m.page) as pages, 1 + ceil(count(*) / greatest(1, floor(v_room / avg(m.bytes)))) as enough
+      from mixed m where m.workspace_key in (select unnest(v_large)) group by m.workspace_key)
+    select array(select m.row_no from mixed m), sum(s.pages) > 1.5 * sum(s.enough) into v_mixed, v_is_due from spread s;
+    exit when v_moved > 0 and v_moved + cardinality(v_mixed) > p_limit;
+    if v_is_due then
+      v_moved := v_moved + ranked_ledger.move_vectors(v_mixed);
+    end if;
+    v_page := v_page + v_step;
+  end loop;
+  return v_moved;
+exception when lock_not_available then
+  return 0;
+end
+$$;
+
+comment on function ranked_ledger.pack_vectors(int) is
+  'Puts vectors together by workspace where they lie mixed: stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (default 20,000, some seconds), and waits for nobody. Answers how many; 0: there is nothing to do.';
+
 -- decision_ledger/200_ranked_arguments.sql --------------------------------------------------------------------------
 
 -- The arguments of ranked recall, checked and with their defaults, for match_decision_ledger and recall_decisions alike.
@@ -3252,12 +3347,52 @@ $$;
 comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, text, text, text) is
   'ranked_ledger.relevance of these expressions, as short as the question allows.';
 
+-- The standings that a pass scores, each with where its stream stands. Stream by stream: as a join, it was planned over every
+-- workspace's standings. By merit, it is not all of them: what lies four half-lives back has a recency below 0.0184, and of that
+-- only who has enough merit can reach the threshold, or is pinned.
+create or replace function ranked_ledger.scored_sql(p_question ranked_ledger.question, p_by_merit boolean)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active';
+  v_scope   text := ranked_ledger.scope_sql(p_question);
+  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as older
+                      from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
+begin
+  if not p_by_merit then
+    return format('select n.newest_step, n.older, s.* from %s cross join lateral (
+                     select %s from ranked_ledger.standings s where s.stream_id = n.stream_id and %s offset 0) as s',
+                  v_streams, v_columns, v_scope);
+  end if;
+  return format($sql$
+    select n.newest_step, n.older, s.* from %1$s
+    cross join lateral (
+      select %2$s from ranked_ledger.standings s
+      where s.stream_id = n.stream_id and s.step_index > n.older and %3$s offset 0) as s
+    union all
+    select n.newest_step, n.older, %2$s
+    from (select s.* from ranked_ledger.standings s
+          where s.workspace_key = $17 and s.is_active
+            and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= $18 and not s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+    union all
+    select n.newest_step, n.older, %2$s
+    from (select s.* from ranked_ledger.standings s where s.workspace_key = $17 and s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+  $sql$, v_streams, v_columns, v_scope);
+end
+$$;
+
+comment on function ranked_ledger.scored_sql(ranked_ledger.question, boolean) is
+  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit (0.25 importance + 0.05 dependents, 3 at most) of $18; $1 to $3 and $17 as in pass_sql.';
+
 -- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
 -- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
--- threshold, by a bound of their recency: 1 for the steps of the last four half-lives, and exp(-4) for those before, which
--- are most of a long stream. Bounded, no words are counted either: a row without a cosine is scored as if all of it matched.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_is_bounded boolean)
+-- threshold, by a bound of their recency. Bounded, no words are counted either: a row without a cosine is scored as if all of it
+-- matched.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_is_bounded boolean, p_by_merit boolean)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
@@ -3275,15 +3410,12 @@ begin
       cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
-           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(s.newest_step - s.step_index, 0), $3)
            + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
-    from (select u.stream_id, u.newest_step, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1) as older
-          from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n
-    cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
-      select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
+    from (%7$s) as s
     %6$s
     where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
-           >= case when s.step_index > n.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
+           >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -3292,13 +3424,53 @@ begin
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
     case when v_counts then 'left join posted p on p.row_no = s.row_no' end,
-    ranked_ledger.scope_sql(p_question),
+    ranked_ledger.scored_sql(p_question, p_by_merit),
     case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
 end
 $$;
 
-comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean) is
-  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean, boolean) is
+  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit.';
+
+-- The index of merits is of active decisions, and knows nothing of words. For other weights it still bounds: importance and
+-- dependency together weigh at most so many times their merit.
+create or replace function ranked_ledger.least_merit(p_question ranked_ledger.question, p_threshold float8, p_relevance float8)
+returns float8 language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_times float8 := greatest(p_question.w_importance / 0.25, p_question.w_dependency / 0.15 * greatest(1, 3 / p_question.saturation));
+begin
+  if p_question.has_text or p_question.with_retired or p_question.with_stale or v_times not between 1e-6 and 1e6 then
+    return '-Infinity';
+  end if;
+  return (p_threshold - 0.0184 * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+end
+$$;
+
+comment on function ranked_ledger.least_merit(ranked_ledger.question, float8, float8) is
+  'The merit without which a decision of four half-lives ago does not reach the threshold, no relevance being above p_relevance. -Infinity: not to be told.';
+
+create or replace function ranked_ledger.few_have_merit(p_workspace_key bigint, p_least float8, p_newest_steps float8[])
+returns boolean language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_few int := (select least(50000, sum(n.step) / 8)::int from unnest(p_newest_steps) as n (step));
+begin
+  return p_least > 0 and (
+    select count(*) <= v_few
+    from (select from ranked_ledger.standings s
+          where s.workspace_key = p_workspace_key and s.is_active and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= p_least
+          limit v_few + 1) as x);
+end
+$$;
+
+comment on function ranked_ledger.few_have_merit(bigint, float8, float8[]) is
+  'Whether it pays to look up the decisions of that merit instead of passing over all: one of eight or less, as far as the steps of the streams tell their number.';
 
 create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
 returns text language plpgsql immutable
@@ -3361,18 +3533,21 @@ set enable_nestloop = off -- but where it is the only way: without statistics tw
 set jit = off
 as $$
 declare
-  q         ranked_ledger.question := p_question;
-  v_streams record := ranked_ledger.streams_asked(p_question);
-  v_list    ranked_ledger.shortlist;
+  q           ranked_ledger.question := p_question;
+  v_streams   record := ranked_ledger.streams_asked(p_question);
+  v_tolerance float8 := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
+  v_reached   float8 := ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_tolerance;
+  v_merit     float8 := ranked_ledger.least_merit(q, v_reached, 0);
+  v_list      ranked_ledger.shortlist;
 begin
-  v_list.exact := true;
-  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, false))
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(
+    q, false, ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps)))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-        q.w_dependency, q.terms,
-        ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_list.tolerance,
-        null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare;
+        q.w_dependency, q.terms, v_reached, null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare,
+        q.workspace_key, v_merit;
+  v_list.tolerance := v_tolerance;
+  v_list.exact := true;
   return v_list;
 end
 $$;
@@ -3571,10 +3746,13 @@ declare
   v_near    ranked_ledger.candidate[];
   v_passed  ranked_ledger.candidate[];
   v_reached float8;
+  v_far     float8; -- the relevance that no other cosine exceeds
+  v_merit   float8;
   -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
   v_depth   int := v_count + greatest(118, least(4000,
     (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
   -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
+  v_by_merit boolean;
   v_bounded boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
@@ -3593,13 +3771,16 @@ begin
   v_near := ranked_ledger.score_nearest(
     q, v_streams.stream_ids, v_streams.newest_steps, v_nearest.row_nos, v_nearest.cosines, v_slack);
   v_reached := ranked_ledger.reached(q, v_near, v_count, v_slack) - 3 * v_list.tolerance;
+  v_far := ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling);
+  v_merit := ranked_ledger.least_merit(q, v_reached, v_far);
+  v_by_merit := ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
   loop
     execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x where x.pinned or x.score >= $10',
-                   ranked_ledger.pass_sql(q, v_bounded))
+                   ranked_ledger.pass_sql(q, v_bounded, v_by_merit))
     into v_passed
     using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-          q.w_dependency, q.terms, v_reached, ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling), v_dims,
-          q.fusion, q.fusion_weight, q.min_relevance - v_slack, v_depth;
+          q.w_dependency, q.terms, v_reached, v_far, v_dims, q.fusion, q.fusion_weight, q.min_relevance - v_slack, v_depth,
+          q.workspace_key, v_merit;
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
     from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
                               coalesce(cardinality(v_passed) >= v_depth, false)) as s;

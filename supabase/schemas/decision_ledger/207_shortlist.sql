@@ -82,12 +82,52 @@ $$;
 comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, text, text, text) is
   'ranked_ledger.relevance of these expressions, as short as the question allows.';
 
+-- The standings that a pass scores, each with where its stream stands. Stream by stream: as a join, it was planned over every
+-- workspace's standings. By merit, it is not all of them: what lies four half-lives back has a recency below 0.0184, and of that
+-- only who has enough merit can reach the threshold, or is pinned.
+create or replace function ranked_ledger.scored_sql(p_question ranked_ledger.question, p_by_merit boolean)
+returns text language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active';
+  v_scope   text := ranked_ledger.scope_sql(p_question);
+  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as older
+                      from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
+begin
+  if not p_by_merit then
+    return format('select n.newest_step, n.older, s.* from %s cross join lateral (
+                     select %s from ranked_ledger.standings s where s.stream_id = n.stream_id and %s offset 0) as s',
+                  v_streams, v_columns, v_scope);
+  end if;
+  return format($sql$
+    select n.newest_step, n.older, s.* from %1$s
+    cross join lateral (
+      select %2$s from ranked_ledger.standings s
+      where s.stream_id = n.stream_id and s.step_index > n.older and %3$s offset 0) as s
+    union all
+    select n.newest_step, n.older, %2$s
+    from (select s.* from ranked_ledger.standings s
+          where s.workspace_key = $17 and s.is_active
+            and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= $18 and not s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+    union all
+    select n.newest_step, n.older, %2$s
+    from (select s.* from ranked_ledger.standings s where s.workspace_key = $17 and s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+  $sql$, v_streams, v_columns, v_scope);
+end
+$$;
+
+comment on function ranked_ledger.scored_sql(ranked_ledger.question, boolean) is
+  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit (0.25 importance + 0.05 dependents, 3 at most) of $18; $1 to $3 and $17 as in pass_sql.';
+
 -- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
 -- last bit; each part stands once, since a function whose argument it names twice is not inlined. Most rows fall at the
--- threshold, by a bound of their recency: 1 for the steps of the last four half-lives, and exp(-4) for those before, which
--- are most of a long stream. Bounded, no words are counted either: a row without a cosine is scored as if all of it matched.
-create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_is_bounded boolean)
+-- threshold, by a bound of their recency. Bounded, no words are counted either: a row without a cosine is scored as if all of it
+-- matched.
+create or replace function ranked_ledger.pass_sql(p_question ranked_ledger.question, p_is_bounded boolean, p_by_merit boolean)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
@@ -105,15 +145,12 @@ begin
       cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
-           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
+           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(s.newest_step - s.step_index, 0), $3)
            + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
-    from (select u.stream_id, u.newest_step, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1) as older
-          from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n
-    cross join lateral ( -- stream by stream: as a join, it was planned over every workspace's standings
-      select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %7$s offset 0) as s
+    from (%7$s) as s
     %6$s
     where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
-           >= case when s.step_index > n.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
+           >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
     order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
@@ -122,13 +159,53 @@ begin
     case when p_question.with_retired or p_question.with_stale
          then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
     case when v_counts then 'left join posted p on p.row_no = s.row_no' end,
-    ranked_ledger.scope_sql(p_question),
+    ranked_ledger.scored_sql(p_question, p_by_merit),
     case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
 end
 $$;
 
-comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean) is
-  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit.';
+comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean, boolean) is
+  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit.';
+
+-- The index of merits is of active decisions, and knows nothing of words. For other weights it still bounds: importance and
+-- dependency together weigh at most so many times their merit.
+create or replace function ranked_ledger.least_merit(p_question ranked_ledger.question, p_threshold float8, p_relevance float8)
+returns float8 language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_times float8 := greatest(p_question.w_importance / 0.25, p_question.w_dependency / 0.15 * greatest(1, 3 / p_question.saturation));
+begin
+  if p_question.has_text or p_question.with_retired or p_question.with_stale or v_times not between 1e-6 and 1e6 then
+    return '-Infinity';
+  end if;
+  return (p_threshold - 0.0184 * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+end
+$$;
+
+comment on function ranked_ledger.least_merit(ranked_ledger.question, float8, float8) is
+  'The merit without which a decision of four half-lives ago does not reach the threshold, no relevance being above p_relevance. -Infinity: not to be told.';
+
+create or replace function ranked_ledger.few_have_merit(p_workspace_key bigint, p_least float8, p_newest_steps float8[])
+returns boolean language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_few int := (select least(50000, sum(n.step) / 8)::int from unnest(p_newest_steps) as n (step));
+begin
+  return p_least > 0 and (
+    select count(*) <= v_few
+    from (select from ranked_ledger.standings s
+          where s.workspace_key = p_workspace_key and s.is_active and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= p_least
+          limit v_few + 1) as x);
+end
+$$;
+
+comment on function ranked_ledger.few_have_merit(bigint, float8, float8[]) is
+  'Whether it pays to look up the decisions of that merit instead of passing over all: one of eight or less, as far as the steps of the streams tell their number.';
 
 create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
 returns text language plpgsql immutable

@@ -7,18 +7,21 @@ set enable_nestloop = off -- but where it is the only way: without statistics tw
 set jit = off
 as $$
 declare
-  q         ranked_ledger.question := p_question;
-  v_streams record := ranked_ledger.streams_asked(p_question);
-  v_list    ranked_ledger.shortlist;
+  q           ranked_ledger.question := p_question;
+  v_streams   record := ranked_ledger.streams_asked(p_question);
+  v_tolerance float8 := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
+  v_reached   float8 := ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_tolerance;
+  v_merit     float8 := ranked_ledger.least_merit(q, v_reached, 0);
+  v_list      ranked_ledger.shortlist;
 begin
-  v_list.exact := true;
-  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(q, false))
+  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(
+    q, false, ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps)))
   into v_list.memory_ids, v_list.estimates
   using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-        q.w_dependency, q.terms,
-        ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_list.tolerance,
-        null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare;
+        q.w_dependency, q.terms, v_reached, null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare,
+        q.workspace_key, v_merit;
+  v_list.tolerance := v_tolerance;
+  v_list.exact := true;
   return v_list;
 end
 $$;
@@ -217,10 +220,13 @@ declare
   v_near    ranked_ledger.candidate[];
   v_passed  ranked_ledger.candidate[];
   v_reached float8;
+  v_far     float8; -- the relevance that no other cosine exceeds
+  v_merit   float8;
   -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
   v_depth   int := v_count + greatest(118, least(4000,
     (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
   -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
+  v_by_merit boolean;
   v_bounded boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
   v_list    ranked_ledger.shortlist;
   v_proven  boolean;
@@ -239,13 +245,16 @@ begin
   v_near := ranked_ledger.score_nearest(
     q, v_streams.stream_ids, v_streams.newest_steps, v_nearest.row_nos, v_nearest.cosines, v_slack);
   v_reached := ranked_ledger.reached(q, v_near, v_count, v_slack) - 3 * v_list.tolerance;
+  v_far := ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling);
+  v_merit := ranked_ledger.least_merit(q, v_reached, v_far);
+  v_by_merit := ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
   loop
     execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x where x.pinned or x.score >= $10',
-                   ranked_ledger.pass_sql(q, v_bounded))
+                   ranked_ledger.pass_sql(q, v_bounded, v_by_merit))
     into v_passed
     using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-          q.w_dependency, q.terms, v_reached, ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling), v_dims,
-          q.fusion, q.fusion_weight, q.min_relevance - v_slack, v_depth;
+          q.w_dependency, q.terms, v_reached, v_far, v_dims, q.fusion, q.fusion_weight, q.min_relevance - v_slack, v_depth,
+          q.workspace_key, v_merit;
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
     from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
                               coalesce(cardinality(v_passed) >= v_depth, false)) as s;
