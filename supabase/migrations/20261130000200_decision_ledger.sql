@@ -1696,6 +1696,7 @@ declare
   v_enrolled int := 0;
   v_settled  int;
   v_followed int;
+  v_packed   int := 0;
 begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
@@ -1720,6 +1721,9 @@ begin
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
   perform ranked_ledger.mend_copies(p_workspace_id);
+  if p_workspace_id is null then -- the vectors of one workspace lie among those of the others
+    v_packed := ranked_ledger.pack_vectors();
+  end if;
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
@@ -1733,12 +1737,12 @@ begin
   where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
     and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id);
   return jsonb_build_object('enrolled', v_enrolled, 'followed', v_followed, 'settled', v_settled,
-                            'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
+                            'packed', v_packed, 'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
 end
 $$;
 
 comment on function public.enroll_missing_decisions(text, int) is
-  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, and clears the failures that are mended. Safe to repeat; answers {enrolled, followed, settled, failed, more}.';
+  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, clears the failures that are mended, and without a workspace puts scattered vectors together (packed: how many, 20,000 at most). Safe to repeat; answers {enrolled, followed, settled, packed, failed, more}. Where many workspaces share a host it is worth a nightly job: select cron.schedule(''ranked-ledger'', ''*/5 3 * * *'', ''select public.enroll_missing_decisions()'').';
 
 create or replace function ranked_ledger.backfill()
 returns void language plpgsql
@@ -2822,8 +2826,8 @@ $$;
 comment on function ranked_ledger.move_vectors(int[]) is
   'Writes these vectors anew, next to one another by workspace; those whose decision somebody holds stay where they are. Answers how many it moved.';
 
--- Pages that hold several workspaces are emptied whole: a page with one hole would take one row of the next that are moved.
--- A workspace of fewer than 500 vectors is no reason to move any, its scan is short wherever they lie.
+-- Pages that hold several workspaces, or little, are emptied whole: a hole of one row would take one row of the next that are
+-- moved. A workspace of fewer than 500 vectors is no reason to move any, its scan is short wherever they lie.
 create or replace function ranked_ledger.pack_vectors(p_limit int default 20000)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
@@ -2834,8 +2838,9 @@ declare
   v_pages  bigint := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
   v_page   bigint := 0;
   v_step   bigint;
+  v_last   bigint;
   v_large  bigint[];
-  v_mixed  int[];
+  v_loose  int[];
   v_is_due boolean;
   v_moved  int := 0;
 begin
@@ -2857,22 +2862,26 @@ begin
 
   while v_page < v_pages loop
     with here as materialized (
-      select (v.ctid::text::point)[0] as page, v.workspace_key, v.row_no, 44 + coalesce(pg_column_size(v.embedding), 0) as bytes
+      select (v.ctid::text::point)[0]::bigint as page, v.workspace_key, v.row_no,
+             44 + coalesce(pg_column_size(v.embedding), 0) as bytes
       from ranked_ledger.decision_vectors v
       where v.ctid >= format('(%s,0)', v_page)::tid and v.ctid < format('(%s,0)', least(v_page + v_step, v_pages))::tid),
-    mixed as materialized (
+    loose as materialized (
       select h.* from here h
-      where h.page in (select p.page from here p group by p.page having min(p.workspace_key) < max(p.workspace_key))
+      where h.page in (
+        select p.page from here p group by p.page
+        having min(p.workspace_key) < max(p.workspace_key) or sum(p.bytes) < v_room / 2)
       order by h.page limit p_limit),
-    spread as ( -- what a workspace takes, and what it would take: whole pages, and a share of one more
-      select count(distinct m.page) as pages, 1 + ceil(count(*) / greatest(1, floor(v_room / avg(m.bytes)))) as enough
-      from mixed m where m.workspace_key in (select unnest(v_large)) group by m.workspace_key)
-    select array(select m.row_no from mixed m), sum(s.pages) > 1.5 * sum(s.enough) into v_mixed, v_is_due from spread s;
-    exit when v_moved > 0 and v_moved + cardinality(v_mixed) > p_limit;
+    spread as ( -- the pages that a workspace takes, and those that would do: one more than it fills
+      select count(distinct r.page) as pages, 1 + ceil(count(*) / greatest(1, floor(v_room / avg(r.bytes)))) as enough
+      from loose r where r.workspace_key in (select unnest(v_large)) group by r.workspace_key)
+    select array(select r.row_no from loose r), (select max(r.page) from loose r), sum(s.pages) > 1.5 * sum(s.enough)
+    into v_loose, v_last, v_is_due from spread s;
+    exit when v_moved > 0 and v_moved + cardinality(v_loose) > p_limit;
     if v_is_due then
-      v_moved := v_moved + ranked_ledger.move_vectors(v_mixed);
+      v_moved := v_moved + ranked_ledger.move_vectors(v_loose);
     end if;
-    v_page := v_page + v_step;
+    v_page := case when cardinality(v_loose) = p_limit then greatest(v_page + 1, v_last) else v_page + v_step end;
   end loop;
   return v_moved;
 exception when lock_not_available then
@@ -2881,7 +2890,7 @@ end
 $$;
 
 comment on function ranked_ledger.pack_vectors(int) is
-  'Puts vectors together by workspace where they lie mixed: stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (default 20,000, some seconds), and waits for nobody. Answers how many; 0: there is nothing to do.';
+  'Puts vectors together by workspace where they lie scattered: in stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (20,000 by default, one to two seconds), and waits for nobody. Answers how many; 0: there is nothing to do.';
 
 -- decision_ledger/200_ranked_arguments.sql --------------------------------------------------------------------------
 
