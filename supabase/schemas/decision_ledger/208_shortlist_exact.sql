@@ -128,7 +128,6 @@ $$;
 comment on function ranked_ledger.score_nearest(ranked_ledger.question, uuid[], float8[], int[], float8[], float8) is
   'Those of the nearest decisions that a question is about, scored.';
 
--- A score that so many of them certainly have: less is not in the answer.
 create or replace function ranked_ledger.reached(
   p_question ranked_ledger.question, p_candidates ranked_ledger.candidate[], p_count int, p_slack float8)
 returns float8 language sql stable
@@ -140,6 +139,9 @@ as $$
       and (p_question.min_relevance = 0 or c.relevance >= p_question.min_relevance + p_slack)
     order by c.score desc offset p_count - 1 limit 1), '-Infinity')
 $$;
+
+comment on function ranked_ledger.reached(ranked_ledger.question, ranked_ledger.candidate[], int, float8) is
+  'A score that so many of these candidates certainly have: less is not in the answer. -Infinity: there are not as many.';
 
 -- What the pass let through is looked up. `worst` is the last that is certainly in the answer; who is below it by more than
 -- both errors is not. The last that the pass let through bounds all that it did not: it has to be below `worst`.
@@ -198,9 +200,9 @@ comment on function ranked_ledger.settle(
   ranked_ledger.question, ranked_ledger.candidate[], ranked_ledger.candidate[], int, float8, float8, boolean) is
   'Of the nearest and of what the pass let through, those that can be among so many best, and whether nobody else can.';
 
--- The threshold algorithm over two full passes. The first finds the nearest rows, so that no other has a cosine above the
--- last of them; the second scores each row as if it had this bound. What is not among the best of the second pass cannot be
--- better than its last. Where that does not yet prove the list, words are counted and it goes deeper.
+-- The threshold algorithm. The first scan finds the nearest rows, so that no other has a cosine above the last of them; a pass
+-- scores each row as if it had this bound. What is not among the best of the pass cannot be better than its last. Where that does
+-- not yet prove the list, words are counted and it goes deeper; where the nearest were only probed, it proves nothing.
 create or replace function ranked_ledger.list_by_vector(p_question ranked_ledger.question, p_spare int)
 returns ranked_ledger.shortlist language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -210,31 +212,33 @@ set enable_nestloop = off -- but where it is the only way: each look-up is a lat
 set jit = off
 as $$
 declare
-  q         ranked_ledger.question := p_question;
-  v_count   int := p_question.match_count + p_spare;
-  v_streams record := ranked_ledger.streams_asked(p_question);
-  v_dims    int := vector_dims(p_question.embedding);
-  v_error   float8 := ranked_ledger.cosine_error(v_dims);                -- of a cosine
-  v_slack   float8 := v_error / (p_question.ceiling - p_question.floor); -- of a relevance
-  v_nearest record;
-  v_near    ranked_ledger.candidate[];
-  v_passed  ranked_ledger.candidate[];
-  v_reached float8;
-  v_far     float8; -- the relevance that no other cosine exceeds
-  v_merit   float8;
-  -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
-  v_depth   int := v_count + greatest(118, least(4000,
-    (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
-  -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
+  q          ranked_ledger.question := p_question;
+  v_count    int := p_question.match_count + p_spare;
+  v_streams  record := ranked_ledger.streams_asked(p_question);
+  v_dims     int := vector_dims(p_question.embedding);
+  v_error    float8 := ranked_ledger.cosine_error(v_dims);                -- of a cosine
+  v_slack    float8 := v_error / (p_question.ceiling - p_question.floor); -- of a relevance
+  v_probes   boolean := ranked_ledger.may_probe(p_question, v_streams.stream_ids);
+  v_nearest  record;
+  v_near     ranked_ledger.candidate[];
+  v_passed   ranked_ledger.candidate[];
+  v_reached  float8;
+  v_far      float8; -- the relevance that no other cosine exceeds
+  v_merit    float8;
   v_by_merit boolean;
-  v_bounded boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
-  v_list    ranked_ledger.shortlist;
-  v_proven  boolean;
+  -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
+  v_bounded  boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
+  -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
+  v_depth    int := v_count + greatest(118, least(4000,
+    (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
+  v_list     ranked_ledger.shortlist;
+  v_proven   boolean;
 begin
-  v_list.exact := true;
+  v_list.exact := not v_probes;
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
-  if ranked_ledger.may_probe(q, v_streams.stream_ids) then
-    return ranked_ledger.list_by_probe(q, v_streams.stream_ids, v_streams.newest_steps, p_spare);
+  if v_probes then
+    v_nearest := ranked_ledger.probe_nearest(q, 90 + v_count);
+    v_depth := 490 + v_count;
   elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
     -- looked up one by one, whatever else the workspace holds
     v_nearest := ranked_ledger.nearest(q, 0);
@@ -244,10 +248,19 @@ begin
   end if;
   v_near := ranked_ledger.score_nearest(
     q, v_streams.stream_ids, v_streams.newest_steps, v_nearest.row_nos, v_nearest.cosines, v_slack);
-  v_reached := ranked_ledger.reached(q, v_near, v_count, v_slack) - 3 * v_list.tolerance;
+  v_reached := ranked_ledger.reached(q, v_near, v_count, v_slack);
+  if v_reached = '-Infinity' then -- few of the nearest are in scope: then what the newest have without their relevance
+    q.terms := '{}';
+    v_reached := ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, v_count);
+    q.terms := p_question.terms;
+  end if;
+  v_reached := v_reached - 3 * v_list.tolerance;
   v_far := ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling);
   v_merit := ranked_ledger.least_merit(q, v_reached, v_far);
-  v_by_merit := ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
+  if v_probes then
+    v_merit := greatest(v_merit, ranked_ledger.merit_of(q.workspace_key, 1000));
+  end if;
+  v_by_merit := v_probes or ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
   loop
     execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x where x.pinned or x.score >= $10',
                    ranked_ledger.pass_sql(q, v_bounded, v_by_merit))
@@ -258,7 +271,7 @@ begin
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
     from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
                               coalesce(cardinality(v_passed) >= v_depth, false)) as s;
-    exit when v_proven;
+    exit when v_proven or v_probes and not v_bounded;
     v_depth := case when v_bounded then v_depth else v_depth * 8 end;
     v_bounded := false;
   end loop;
@@ -267,7 +280,7 @@ end
 $$;
 
 comment on function ranked_ledger.list_by_vector(ranked_ledger.question, int) is
-  'The shortlist of a question with an embedding: every decision whose score can be among the best, its cosine being known within cosine_error.';
+  'The shortlist of a question with an embedding: every decision whose score can be among the best, its cosine being known within cosine_error, or, where an unproven answer is allowed, those that most likely are.';
 
 -- The proof of the copies that every recall makes for what it answers.
 create or replace function ranked_ledger.is_as_estimated(
