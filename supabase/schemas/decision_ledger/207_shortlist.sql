@@ -144,14 +144,17 @@ begin
       from unnest($9::bigint[]) as t (term)
       cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
-    select s.row_no, s.memory_id, s.pinned, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
-           %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(s.newest_step - s.step_index, 0), $3)
-           + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
-    from (%7$s) as s
-    %6$s
-    where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
-           >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s
-    order by s.pinned desc, score desc, s.step_index desc, s.memory_id limit $16
+    select s.row_no, s.memory_id, s.pinned, s.is_far, s.text_relevance, s.relevance, s.score
+    from (
+      select s.row_no, s.memory_id, s.pinned, s.step_index, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
+             %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(s.newest_step - s.step_index, 0), $3)
+             + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
+      from (%7$s) as s
+      %6$s
+      where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
+             >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s offset 0) as s
+    where s.score >= $10 or s.pinned
+    order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
     case when p_question.embedding is null then 'false' else 's.vector_dims = $12' end,
     case when p_is_bounded then 'null::float8' else coalesce(v_text, 'null::float8') end, v_relevance,
