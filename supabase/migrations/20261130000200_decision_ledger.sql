@@ -1696,7 +1696,6 @@ declare
   v_enrolled int := 0;
   v_settled  int;
   v_followed int;
-  v_packed   int := 0;
 begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
@@ -1721,9 +1720,6 @@ begin
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
   perform ranked_ledger.mend_copies(p_workspace_id);
-  if p_workspace_id is null then -- the vectors of one workspace lie among those of the others
-    v_packed := ranked_ledger.pack_vectors();
-  end if;
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
@@ -1737,12 +1733,12 @@ begin
   where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
     and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id);
   return jsonb_build_object('enrolled', v_enrolled, 'followed', v_followed, 'settled', v_settled,
-                            'packed', v_packed, 'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
+                            'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
 end
 $$;
 
 comment on function public.enroll_missing_decisions(text, int) is
-  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, clears the failures that are mended, and without a workspace puts scattered vectors together (packed: how many, 20,000 at most). Safe to repeat; answers {enrolled, followed, settled, packed, failed, more}. Where many workspaces share a host it is worth a nightly job: select cron.schedule(''ranked-ledger'', ''*/5 3 * * *'', ''select public.enroll_missing_decisions()'').';
+  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, and clears the failures that are mended. Safe to repeat; answers {enrolled, followed, settled, failed, more}.';
 
 create or replace function ranked_ledger.backfill()
 returns void language plpgsql
@@ -1792,9 +1788,16 @@ create index if not exists standings_thought_idx on ranked_ledger.standings (tho
 create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
   row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
 
--- what matters most and carries most, for a recall that may guess: the standing at the published weights, its recency aside
+-- what matters most and carries most: what an old decision has to have to be in an answer, and a recall need not read the rest
+create or replace function ranked_ledger.merit(p_importance float8, p_live_dependents int)
+returns float8 language sql immutable parallel safe
+return 0.25 * p_importance + 0.05 * least(p_live_dependents, 3);
+
+comment on function ranked_ledger.merit(float8, int) is
+  'What importance and dependents contribute to a score at the published weights: 0 to 0.40. For other weights it bounds them (least_merit).';
+
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) where is_active;
+  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where is_active;
 create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (
@@ -2835,8 +2838,10 @@ set lock_timeout = '250ms' -- somebody who empties the table goes first
 as $$
 declare
   v_room   constant int := current_setting('block_size')::int - 24; -- bytes of a page that rows can have
-  v_pages  bigint := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
-  v_page   bigint := 0;
+  v_begun  constant timestamptz := clock_timestamp();
+  v_pages  bigint;
+  v_page   bigint;
+  v_read   bigint := 0;
   v_step   bigint;
   v_last   bigint;
   v_large  bigint[];
@@ -2847,6 +2852,7 @@ begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
   end if;
+  v_pages := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
   if current_setting('transaction_isolation') <> 'read committed'
      or (select min(v.workspace_key) = max(v.workspace_key) from ranked_ledger.decision_vectors v) is distinct from false then
     return 0;
@@ -2860,7 +2866,9 @@ begin
   select greatest(1, p_limit / greatest(1, v_room / avg(x.bytes)::int)) into v_step
   from (select 44 + coalesce(pg_column_size(v.embedding), 0) as bytes from ranked_ledger.decision_vectors v limit 100) as x;
 
-  while v_page < v_pages loop
+  -- once round the table from anywhere, so that what one call had no time for is not what the next has no time for
+  v_page := floor(random() * v_pages / v_step)::bigint * v_step;
+  while v_read < v_pages and clock_timestamp() < v_begun + interval '2 s' loop
     with here as materialized (
       select (v.ctid::text::point)[0]::bigint as page, v.workspace_key, v.row_no,
              44 + coalesce(pg_column_size(v.embedding), 0) as bytes
@@ -2881,7 +2889,9 @@ begin
     if v_is_due then
       v_moved := v_moved + ranked_ledger.move_vectors(v_loose);
     end if;
-    v_page := case when cardinality(v_loose) = p_limit then greatest(v_page + 1, v_last) else v_page + v_step end;
+    v_last := case when cardinality(v_loose) = p_limit then greatest(v_page + 1, v_last) else v_page + v_step end;
+    v_read := v_read + v_last - v_page;
+    v_page := case when v_last < v_pages then v_last else 0 end;
   end loop;
   return v_moved;
 exception when lock_not_available then
@@ -2890,7 +2900,7 @@ end
 $$;
 
 comment on function ranked_ledger.pack_vectors(int) is
-  'Puts vectors together by workspace where they lie scattered: in stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (20,000 by default, one to two seconds), and waits for nobody. Answers how many; 0: there is nothing to do.';
+  'Puts vectors together by workspace where they lie scattered: in stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (20,000 by default take a second), starts no stretch after two seconds, and waits for nobody. Answers how many it moved; 0 where it found none, or where somebody has the table. For a nightly job on a host with many workspaces: select cron.schedule(''ranked-ledger'', ''*/5 3 * * *'', ''select ranked_ledger.pack_vectors()'').';
 
 -- decision_ledger/200_ranked_arguments.sql --------------------------------------------------------------------------
 
@@ -3356,9 +3366,16 @@ $$;
 comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, text, text, text) is
   'ranked_ledger.relevance of these expressions, as short as the question allows.';
 
+-- Old is what lies four half-lives or more behind the newest step of its stream.
+create or replace function ranked_ledger.old_recency()
+returns float8 language sql immutable parallel safe
+return 0.0184;
+
+comment on function ranked_ledger.old_recency() is 'A recency that no old decision exceeds: above exp(-4) by more than rounding.';
+
 -- The standings that a pass scores, each with where its stream stands. Stream by stream: as a join, it was planned over every
--- workspace's standings. By merit, it is not all of them: what lies four half-lives back has a recency below 0.0184, and of that
--- only who has enough merit can reach the threshold, or is pinned.
+-- workspace's standings. By merit, it is not all of them: of the old ones only who has enough merit
+-- can reach the threshold, or is pinned.
 create or replace function ranked_ledger.scored_sql(p_question ranked_ledger.question, p_by_merit boolean)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
@@ -3366,35 +3383,35 @@ as $$
 declare
   v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active';
   v_scope   text := ranked_ledger.scope_sql(p_question);
-  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as older
+  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
                       from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
 begin
   if not p_by_merit then
-    return format('select n.newest_step, n.older, s.* from %s cross join lateral (
+    return format('select n.newest_step, n.last_old_step, s.* from %s cross join lateral (
                      select %s from ranked_ledger.standings s where s.stream_id = n.stream_id and %s offset 0) as s',
                   v_streams, v_columns, v_scope);
   end if;
   return format($sql$
-    select n.newest_step, n.older, s.* from %1$s
+    select n.newest_step, n.last_old_step, s.* from %1$s
     cross join lateral (
       select %2$s from ranked_ledger.standings s
-      where s.stream_id = n.stream_id and s.step_index > n.older and %3$s offset 0) as s
+      where s.stream_id = n.stream_id and s.step_index > n.last_old_step and %3$s offset 0) as s
     union all
-    select n.newest_step, n.older, %2$s
+    select n.newest_step, n.last_old_step, %2$s
     from (select s.* from ranked_ledger.standings s
           where s.workspace_key = $17 and s.is_active
-            and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= $18 and not s.pinned and %3$s offset 0) as s
-    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+            and ranked_ledger.merit(s.importance, s.live_dependents) >= $18 and not s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.last_old_step
     union all
-    select n.newest_step, n.older, %2$s
+    select n.newest_step, n.last_old_step, %2$s
     from (select s.* from ranked_ledger.standings s where s.workspace_key = $17 and s.pinned and %3$s offset 0) as s
-    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.last_old_step
   $sql$, v_streams, v_columns, v_scope);
 end
 $$;
 
 comment on function ranked_ledger.scored_sql(ranked_ledger.question, boolean) is
-  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit (0.25 importance + 0.05 dependents, 3 at most) of $18; $1 to $3 and $17 as in pass_sql.';
+  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit of $18; $1 to $3 and $17 as in pass_sql.';
 
 -- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
@@ -3426,7 +3443,7 @@ begin
       from (%7$s) as s
       %6$s
       where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
-             >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s offset 0) as s
+             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end or s.pinned) %8$s offset 0) as s
     where s.score >= $10 or s.pinned
     order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
@@ -3451,12 +3468,12 @@ returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_times float8 := greatest(p_question.w_importance / 0.25, p_question.w_dependency / 0.15 * greatest(1, 3 / p_question.saturation));
+  v_times float8 := greatest(p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
 begin
   if p_question.has_text or p_question.with_retired or p_question.with_stale or v_times not between 1e-6 and 1e6 then
     return '-Infinity';
   end if;
-  return (p_threshold - 0.0184 * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
 end
 $$;
 
@@ -3476,27 +3493,13 @@ begin
   return p_least > 0 and (
     select count(*) <= v_few
     from (select from ranked_ledger.standings s
-          where s.workspace_key = p_workspace_key and s.is_active and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= p_least
+          where s.workspace_key = p_workspace_key and s.is_active and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
           limit v_few + 1) as x);
 end
 $$;
 
 comment on function ranked_ledger.few_have_merit(bigint, float8, float8[]) is
   'Whether it pays to look up the decisions of that merit instead of passing over all: one of eight or less, as far as the steps of the streams tell their number.';
-
-create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
-returns text language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  return case when p_question.terms = '{}' then case when p_question.has_text then '0::float8' else 'null::float8' end
-              else format('ranked_ledger.saturate((
-                  select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
-                  where p.term = any (%s) and p.row_no = s.row_no))', p_terms) end;
-end
-$$;
-
-comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
 
 -- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream.
 create or replace function ranked_ledger.scout(
@@ -3523,7 +3526,9 @@ begin
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, case when q.terms <> '{}' then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
+  $sql$, case when q.terms <> '{}' then '$10 * ranked_ledger.saturate((
+      select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
+      where p.term = any ($11) and p.row_no = s.row_no)) +' end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
         q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;
@@ -3751,7 +3756,7 @@ comment on function ranked_ledger.pass(
 
 -- What the pass let through is looked up. `worst` is the last that is certainly in the answer; who is below it by more than
 -- both errors is not. The last that the pass let through bounds all that it did not: it has to be below `worst`.
-create or replace function ranked_ledger.settle(
+create or replace function ranked_ledger.list_candidates(
   p_question ranked_ledger.question, p_near ranked_ledger.candidate[], p_passed ranked_ledger.candidate[], p_count int,
   p_tolerance float8, p_slack float8, p_was_cut boolean,
   out memory_ids uuid[], out estimates float8[], out is_proven boolean)
@@ -3802,7 +3807,7 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.settle(
+comment on function ranked_ledger.list_candidates(
   ranked_ledger.question, ranked_ledger.candidate[], ranked_ledger.candidate[], int, float8, float8, boolean) is
   'Of the nearest and of what the pass let through, those that can be among so many best, and whether nobody else can.';
 
@@ -3839,7 +3844,7 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if v_probes then
     v_nearest := ranked_ledger.probe_nearest(q, 90 + v_count);
-    v_depth := 490 + v_count;
+    v_depth := 190 + v_count;
   elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
     -- looked up one by one, whatever else the workspace holds
     v_nearest := ranked_ledger.nearest(q, 0);
@@ -3859,14 +3864,14 @@ begin
   v_far := ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling);
   v_merit := ranked_ledger.least_merit(q, v_reached, v_far);
   if v_probes then
-    v_merit := greatest(v_merit, ranked_ledger.merit_of(q.workspace_key, 1000));
+    v_merit := greatest(v_merit, ranked_ledger.merit_of(q.workspace_key, 500) + 1e-9); -- not all that tie with it
   end if;
   v_by_merit := v_probes or ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
   loop
     v_passed := ranked_ledger.pass(
       q, v_bounded, v_by_merit, v_streams.stream_ids, v_streams.newest_steps, v_reached, v_far, v_slack, v_depth, v_merit);
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
-    from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
+    from ranked_ledger.list_candidates(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
                               coalesce(cardinality(v_passed) >= v_depth, false)) as s;
     exit when v_proven or v_probes and not v_bounded;
     v_depth := case when v_bounded then v_depth else v_depth * 8 end;
@@ -3976,9 +3981,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return coalesce((
-    select 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) from ranked_ledger.standings s
+    select ranked_ledger.merit(s.importance, s.live_dependents) from ranked_ledger.standings s
     where s.workspace_key = p_workspace_key and s.is_active
-    order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc offset p_place - 1 limit 1), 0);
+    order by ranked_ledger.merit(s.importance, s.live_dependents) desc offset p_place - 1 limit 1), 0);
 end
 $$;
 

@@ -188,10 +188,14 @@ def test_a_writer_that_meets_it_does_not_wait_and_is_not_lost(database: Database
     assert call(database.service, "check_copies", workspace_id="one")["wrong"] == []
 
 
-def test_the_maintenance_call_does_it_for_all_workspaces_and_says_so(database: Database) -> None:
-    assert call(database.service, "enroll_missing_decisions", workspace_id="one")["packed"] == 0
-    assert call(database.service, "enroll_missing_decisions")["packed"] == len(SHARING) * EACH
-    assert call(database.service, "enroll_missing_decisions")["packed"] == 0
+def test_a_table_that_somebody_has_is_left_alone(database: Database) -> None:
+    holder = database.connect("supabase_admin", autocommit=False)
+    holder.execute("lock table ranked_ledger.decision_vectors in access exclusive mode")
+    try:
+        assert pack(database) == 0
+    finally:
+        holder.close()
+    assert pack(database) == len(SHARING) * EACH
 
 
 def test_an_old_snapshot_moves_nothing(database: Database) -> None:

@@ -118,11 +118,16 @@ def planner(ledger: Database) -> Iterator[Connection]:
 
 VECTOR = "'[1,0,0,1,0,0,-1,0]'"
 CALLS = {
-    "neither": ("", {"standings_stream_idx"}),
+    "neither": ("", {"standings_stream_idx", "standings_merit_idx"}),
     "text": (", 'w1 w2 w3'", {"standings_stream_idx", "postings_pkey"}),
     "vector": (
         f", p_query_embedding => {VECTOR}",
-        {"standings_stream_idx", "standings_row_idx", "decision_vectors_workspace_idx"},
+        {
+            "standings_stream_idx",
+            "standings_row_idx",
+            "standings_merit_idx",
+            "decision_vectors_workspace_idx",
+        },
     ),
     "both": (
         f", 'w1 w2 w3', {VECTOR}",

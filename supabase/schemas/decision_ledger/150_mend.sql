@@ -142,7 +142,6 @@ declare
   v_enrolled int := 0;
   v_settled  int;
   v_followed int;
-  v_packed   int := 0;
 begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
@@ -167,9 +166,6 @@ begin
   v_followed := ranked_ledger.follow_strays(p_workspace_id, p_limit);
   v_settled := ranked_ledger.settle_leftovers(p_workspace_id);
   perform ranked_ledger.mend_copies(p_workspace_id);
-  if p_workspace_id is null then -- the vectors of one workspace lie among those of the others
-    v_packed := ranked_ledger.pack_vectors();
-  end if;
 
   delete from ranked_ledger.enrolment_failures f
   where (p_workspace_id is null or f.workspace_id is not distinct from p_workspace_id)
@@ -183,12 +179,12 @@ begin
   where m.memory_type = 'decision' and (p_workspace_id is null or m.workspace_id = p_workspace_id)
     and not exists (select from public.agent_decision_ledger l where l.memory_id = m.id);
   return jsonb_build_object('enrolled', v_enrolled, 'followed', v_followed, 'settled', v_settled,
-                            'packed', v_packed, 'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
+                            'failed', v_tried - v_enrolled, 'more', v_missing > v_tried - v_enrolled);
 end
 $$;
 
 comment on function public.enroll_missing_decisions(text, int) is
-  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, clears the failures that are mended, and without a workspace puts scattered vectors together (packed: how many, 20,000 at most). Safe to repeat; answers {enrolled, followed, settled, packed, failed, more}. Where many workspaces share a host it is worth a nightly job: select cron.schedule(''ranked-ledger'', ''*/5 3 * * *'', ''select public.enroll_missing_decisions()'').';
+  'The backfill: enrols decisions that have no ledger row (by created_at, then id), mends rows that disagree with their memory, settles provisional steps, and clears the failures that are mended. Safe to repeat; answers {enrolled, followed, settled, failed, more}.';
 
 create or replace function ranked_ledger.backfill()
 returns void language plpgsql

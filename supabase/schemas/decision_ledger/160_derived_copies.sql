@@ -31,9 +31,16 @@ create index if not exists standings_thought_idx on ranked_ledger.standings (tho
 create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
   row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
 
--- what matters most and carries most, for a recall that may guess: the standing at the published weights, its recency aside
+-- what matters most and carries most: what an old decision has to have to be in an answer, and a recall need not read the rest
+create or replace function ranked_ledger.merit(p_importance float8, p_live_dependents int)
+returns float8 language sql immutable parallel safe
+return 0.25 * p_importance + 0.05 * least(p_live_dependents, 3);
+
+comment on function ranked_ledger.merit(float8, int) is
+  'What importance and dependents contribute to a score at the published weights: 0 to 0.40. For other weights it bounds them (least_merit).';
+
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, (0.25 * importance + 0.05 * least(live_dependents, 3)) desc) where is_active;
+  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where is_active;
 create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (

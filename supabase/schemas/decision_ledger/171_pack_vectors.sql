@@ -39,8 +39,10 @@ set lock_timeout = '250ms' -- somebody who empties the table goes first
 as $$
 declare
   v_room   constant int := current_setting('block_size')::int - 24; -- bytes of a page that rows can have
-  v_pages  bigint := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
-  v_page   bigint := 0;
+  v_begun  constant timestamptz := clock_timestamp();
+  v_pages  bigint;
+  v_page   bigint;
+  v_read   bigint := 0;
   v_step   bigint;
   v_last   bigint;
   v_large  bigint[];
@@ -51,6 +53,7 @@ begin
   if coalesce(p_limit, 0) not between 1 and 1000000 then
     raise sqlstate '22023' using message = 'p_limit is a number from 1 to 1,000,000';
   end if;
+  v_pages := pg_relation_size('ranked_ledger.decision_vectors') / current_setting('block_size')::int;
   if current_setting('transaction_isolation') <> 'read committed'
      or (select min(v.workspace_key) = max(v.workspace_key) from ranked_ledger.decision_vectors v) is distinct from false then
     return 0;
@@ -64,7 +67,9 @@ begin
   select greatest(1, p_limit / greatest(1, v_room / avg(x.bytes)::int)) into v_step
   from (select 44 + coalesce(pg_column_size(v.embedding), 0) as bytes from ranked_ledger.decision_vectors v limit 100) as x;
 
-  while v_page < v_pages loop
+  -- once round the table from anywhere, so that what one call had no time for is not what the next has no time for
+  v_page := floor(random() * v_pages / v_step)::bigint * v_step;
+  while v_read < v_pages and clock_timestamp() < v_begun + interval '2 s' loop
     with here as materialized (
       select (v.ctid::text::point)[0]::bigint as page, v.workspace_key, v.row_no,
              44 + coalesce(pg_column_size(v.embedding), 0) as bytes
@@ -85,7 +90,9 @@ begin
     if v_is_due then
       v_moved := v_moved + ranked_ledger.move_vectors(v_loose);
     end if;
-    v_page := case when cardinality(v_loose) = p_limit then greatest(v_page + 1, v_last) else v_page + v_step end;
+    v_last := case when cardinality(v_loose) = p_limit then greatest(v_page + 1, v_last) else v_page + v_step end;
+    v_read := v_read + v_last - v_page;
+    v_page := case when v_last < v_pages then v_last else 0 end;
   end loop;
   return v_moved;
 exception when lock_not_available then
@@ -94,4 +101,4 @@ end
 $$;
 
 comment on function ranked_ledger.pack_vectors(int) is
-  'Puts vectors together by workspace where they lie scattered: in stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (20,000 by default, one to two seconds), and waits for nobody. Answers how many; 0: there is nothing to do.';
+  'Puts vectors together by workspace where they lie scattered: in stretches of the table whose larger workspaces (500 vectors or more) take more than 1.5 times the pages they need. Moves so many rows at most (20,000 by default take a second), starts no stretch after two seconds, and waits for nobody. Answers how many it moved; 0 where it found none, or where somebody has the table. For a nightly job on a host with many workspaces: select cron.schedule(''ranked-ledger'', ''*/5 3 * * *'', ''select ranked_ledger.pack_vectors()'').';

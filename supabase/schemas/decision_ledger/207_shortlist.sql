@@ -82,9 +82,16 @@ $$;
 comment on function ranked_ledger.relevance_sql(ranked_ledger.question, text, text, text, text) is
   'ranked_ledger.relevance of these expressions, as short as the question allows.';
 
+-- Old is what lies four half-lives or more behind the newest step of its stream.
+create or replace function ranked_ledger.old_recency()
+returns float8 language sql immutable parallel safe
+return 0.0184;
+
+comment on function ranked_ledger.old_recency() is 'A recency that no old decision exceeds: above exp(-4) by more than rounding.';
+
 -- The standings that a pass scores, each with where its stream stands. Stream by stream: as a join, it was planned over every
--- workspace's standings. By merit, it is not all of them: what lies four half-lives back has a recency below 0.0184, and of that
--- only who has enough merit can reach the threshold, or is pinned.
+-- workspace's standings. By merit, it is not all of them: of the old ones only who has enough merit
+-- can reach the threshold, or is pinned.
 create or replace function ranked_ledger.scored_sql(p_question ranked_ledger.question, p_by_merit boolean)
 returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
@@ -92,35 +99,35 @@ as $$
 declare
   v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active';
   v_scope   text := ranked_ledger.scope_sql(p_question);
-  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as older
+  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
                       from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
 begin
   if not p_by_merit then
-    return format('select n.newest_step, n.older, s.* from %s cross join lateral (
+    return format('select n.newest_step, n.last_old_step, s.* from %s cross join lateral (
                      select %s from ranked_ledger.standings s where s.stream_id = n.stream_id and %s offset 0) as s',
                   v_streams, v_columns, v_scope);
   end if;
   return format($sql$
-    select n.newest_step, n.older, s.* from %1$s
+    select n.newest_step, n.last_old_step, s.* from %1$s
     cross join lateral (
       select %2$s from ranked_ledger.standings s
-      where s.stream_id = n.stream_id and s.step_index > n.older and %3$s offset 0) as s
+      where s.stream_id = n.stream_id and s.step_index > n.last_old_step and %3$s offset 0) as s
     union all
-    select n.newest_step, n.older, %2$s
+    select n.newest_step, n.last_old_step, %2$s
     from (select s.* from ranked_ledger.standings s
           where s.workspace_key = $17 and s.is_active
-            and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= $18 and not s.pinned and %3$s offset 0) as s
-    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+            and ranked_ledger.merit(s.importance, s.live_dependents) >= $18 and not s.pinned and %3$s offset 0) as s
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.last_old_step
     union all
-    select n.newest_step, n.older, %2$s
+    select n.newest_step, n.last_old_step, %2$s
     from (select s.* from ranked_ledger.standings s where s.workspace_key = $17 and s.pinned and %3$s offset 0) as s
-    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.older
+    join %1$s on n.stream_id = s.stream_id where s.step_index <= n.last_old_step
   $sql$, v_streams, v_columns, v_scope);
 end
 $$;
 
 comment on function ranked_ledger.scored_sql(ranked_ledger.question, boolean) is
-  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit (0.25 importance + 0.05 dependents, 3 at most) of $18; $1 to $3 and $17 as in pass_sql.';
+  'The standings in the scope of a question: all, or those that are recent, pinned or of a merit of $18; $1 to $3 and $17 as in pass_sql.';
 
 -- One pass over the standings in scope. It is written for the question: of 100,000 rows each operator costs milliseconds, and
 -- what a question has no use for is left out. The score is summed in the order of the formula, so that it is the same to the
@@ -152,7 +159,7 @@ begin
       from (%7$s) as s
       %6$s
       where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
-             >= case when s.step_index > s.older then $10 - $7 else $10 - 0.0184 * $7 end or s.pinned) %8$s offset 0) as s
+             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end or s.pinned) %8$s offset 0) as s
     where s.score >= $10 or s.pinned
     order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
@@ -177,12 +184,12 @@ returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_times float8 := greatest(p_question.w_importance / 0.25, p_question.w_dependency / 0.15 * greatest(1, 3 / p_question.saturation));
+  v_times float8 := greatest(p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
 begin
   if p_question.has_text or p_question.with_retired or p_question.with_stale or v_times not between 1e-6 and 1e6 then
     return '-Infinity';
   end if;
-  return (p_threshold - 0.0184 * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
 end
 $$;
 
@@ -202,27 +209,13 @@ begin
   return p_least > 0 and (
     select count(*) <= v_few
     from (select from ranked_ledger.standings s
-          where s.workspace_key = p_workspace_key and s.is_active and 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) >= p_least
+          where s.workspace_key = p_workspace_key and s.is_active and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
           limit v_few + 1) as x);
 end
 $$;
 
 comment on function ranked_ledger.few_have_merit(bigint, float8, float8[]) is
   'Whether it pays to look up the decisions of that merit instead of passing over all: one of eight or less, as far as the steps of the streams tell their number.';
-
-create or replace function ranked_ledger.looked_up_text_sql(p_question ranked_ledger.question, p_terms text)
-returns text language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  return case when p_question.terms = '{}' then case when p_question.has_text then '0::float8' else 'null::float8' end
-              else format('ranked_ledger.saturate((
-                  select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
-                  where p.term = any (%s) and p.row_no = s.row_no))', p_terms) end;
-end
-$$;
-
-comment on function ranked_ledger.looked_up_text_sql(ranked_ledger.question, text) is 'The text relevance of one standing s, by look-ups: for few.';
 
 -- Some score that as many decisions as are asked for do reach: that of the newest ones of each stream.
 create or replace function ranked_ledger.scout(
@@ -249,7 +242,9 @@ begin
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, case when q.terms <> '{}' then format('$10 * %s +', ranked_ledger.looked_up_text_sql(q, '$11')) end, ranked_ledger.scope_sql(q))
+  $sql$, case when q.terms <> '{}' then '$10 * ranked_ledger.saturate((
+      select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
+      where p.term = any ($11) and p.row_no = s.row_no)) +' end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
         q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;

@@ -213,7 +213,7 @@ comment on function ranked_ledger.pass(
 
 -- What the pass let through is looked up. `worst` is the last that is certainly in the answer; who is below it by more than
 -- both errors is not. The last that the pass let through bounds all that it did not: it has to be below `worst`.
-create or replace function ranked_ledger.settle(
+create or replace function ranked_ledger.list_candidates(
   p_question ranked_ledger.question, p_near ranked_ledger.candidate[], p_passed ranked_ledger.candidate[], p_count int,
   p_tolerance float8, p_slack float8, p_was_cut boolean,
   out memory_ids uuid[], out estimates float8[], out is_proven boolean)
@@ -264,7 +264,7 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.settle(
+comment on function ranked_ledger.list_candidates(
   ranked_ledger.question, ranked_ledger.candidate[], ranked_ledger.candidate[], int, float8, float8, boolean) is
   'Of the nearest and of what the pass let through, those that can be among so many best, and whether nobody else can.';
 
@@ -301,7 +301,7 @@ begin
   v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
   if v_probes then
     v_nearest := ranked_ledger.probe_nearest(q, 90 + v_count);
-    v_depth := 490 + v_count;
+    v_depth := 190 + v_count;
   elsif cardinality(v_streams.stream_ids) <= 5 and ranked_ledger.holds_at_most(v_streams.stream_ids, 2000) then
     -- looked up one by one, whatever else the workspace holds
     v_nearest := ranked_ledger.nearest(q, 0);
@@ -321,14 +321,14 @@ begin
   v_far := ranked_ledger.calibrate(v_nearest.far + v_error, q.floor, q.ceiling);
   v_merit := ranked_ledger.least_merit(q, v_reached, v_far);
   if v_probes then
-    v_merit := greatest(v_merit, ranked_ledger.merit_of(q.workspace_key, 1000));
+    v_merit := greatest(v_merit, ranked_ledger.merit_of(q.workspace_key, 500) + 1e-9); -- not all that tie with it
   end if;
   v_by_merit := v_probes or ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
   loop
     v_passed := ranked_ledger.pass(
       q, v_bounded, v_by_merit, v_streams.stream_ids, v_streams.newest_steps, v_reached, v_far, v_slack, v_depth, v_merit);
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
-    from ranked_ledger.settle(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
+    from ranked_ledger.list_candidates(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
                               coalesce(cardinality(v_passed) >= v_depth, false)) as s;
     exit when v_proven or v_probes and not v_bounded;
     v_depth := case when v_bounded then v_depth else v_depth * 8 end;

@@ -71,9 +71,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return coalesce((
-    select 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) from ranked_ledger.standings s
+    select ranked_ledger.merit(s.importance, s.live_dependents) from ranked_ledger.standings s
     where s.workspace_key = p_workspace_key and s.is_active
-    order by 0.25 * s.importance + 0.05 * least(s.live_dependents, 3) desc offset p_place - 1 limit 1), 0);
+    order by ranked_ledger.merit(s.importance, s.live_dependents) desc offset p_place - 1 limit 1), 0);
 end
 $$;
 

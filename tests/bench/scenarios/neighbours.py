@@ -63,7 +63,7 @@ def _host(bench: Bench, on: Server, space: Space, name: str, workspaces: list[Wo
 
 
 def _maintain(bench: Bench, database: Database) -> dict[str, Any]:
-    """The step of enroll_missing_decisions that is about it, until it moves nothing; and the vacuum that follows on a host."""
+    """The nightly job of a host with many workspaces, until it moves nothing; and the vacuum that follows."""
     calls = packed = 0
     begun = time.perf_counter()
     with bench.console.status("putting vectors together"):
