@@ -234,9 +234,14 @@ def test_a_step_at_the_end_of_its_type_is_a_step(asked: Workspace, step: int) ->
         assert all(0 <= row["recency"] <= 1 for row in rows)
 
 
-@pytest.mark.parametrize("saturation", [5e-324, 1e-290, 1.7e308])
-def test_a_saturation_at_the_end_of_its_type_is_one(asked: Workspace, saturation: float) -> None:
-    assert all(0 <= row["dependency_boost"] <= 1 for row in asked.ask(p_dependency_saturation=saturation))
+@pytest.mark.parametrize("weight", [0.15, 1e300])
+@pytest.mark.parametrize("saturation", [5e-324, 1e-290, 1e-8, 1.7e308])
+def test_a_saturation_at_the_end_of_its_type_is_one(
+    asked: Workspace, saturation: float, weight: float
+) -> None:
+    rows = asked.ask(p_dependency_saturation=saturation, p_w_dependency=weight)
+    assert rows
+    assert all(0 <= row["dependency_boost"] <= 1 for row in rows)
 
 
 @pytest.mark.parametrize("step", [2_147_483_648, 2**63])

@@ -1,4 +1,4 @@
-"""What a host's write costs with the ledger beside it: two copies of one host, written to in turn."""
+"""What a host's write costs with the ledger beside it: copies of one host, written to in turn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from tests.rig.databases import Connection, Database, Server, project_template
 
 _WITH = "with the ledger"
 _WITHOUT = "without the ledger"
+_BARE = "with the ledger, without the copies that recall searches"
 _WARM_UP = 20
 
 _THOUGHT = "insert into thoughts (id, content, embedding) values (%s, %s, %s::vector)"
 _MEMORY = """insert into agent_memories (id, thought_id, workspace_id, project_id, task_id, memory_type, summary, content,
   lifecycle_status, confidence, metadata) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+# What keeping the copies costs a writer, and so what a recall that searches none would save.
+_NO_COPIES = "alter table agent_decision_ledger disable trigger agent_decision_ledger_copy_inserted_rows"
 
 Row = tuple[object, ...]
 Rows = tuple[Row, Row]
@@ -36,11 +39,17 @@ def run(bench: Bench, on: Server) -> Iterator[Finding]:
     space = bench.space("real", DIMENSION)
     without = _host(bench, on, space)
     with_ledger = _host(bench, on, space)
+    bare = _host(bench, on, space)
     try:
-        deploy.apply(with_ledger, "decision_ledger")  # enrols what is there
-        for database in (without, with_ledger):
+        for database in (with_ledger, bare):
+            deploy.apply(database, "decision_ledger")  # enrols what is there
+        bare.owner.execute(_NO_COPIES)
+        for database in (without, with_ledger, bare):
             server.tidy(database)
-        sessions = {_WITH: with_ledger.connect("service_role"), _WITHOUT: without.connect("service_role")}
+        sessions = {
+            name: database.connect("service_role")
+            for name, database in ((_WITH, with_ledger), (_WITHOUT, without), (_BARE, bare))
+        }
         rows = map(_rows, decisions(Workspace(1, 4 * bench.plan.inserts + 4 * _WARM_UP), bench.corpus, space))
         with server.durable(on):
             yield from _measured(bench, rows, sessions, waits=True)
@@ -48,8 +57,8 @@ def run(bench: Bench, on: Server) -> Iterator[Finding]:
         yield from _measured(bench, rows, sessions, waits=False)
         _check(bench, with_ledger)
     finally:
-        on.remove(without)
-        on.remove(with_ledger)
+        for database in (without, with_ledger, bare):
+            on.remove(database)
 
 
 def _host(bench: Bench, on: Server, space: Space) -> Database:
