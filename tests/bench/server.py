@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -53,3 +54,5 @@ def tidy(database: Database) -> None:
     with database.connect("supabase_admin") as admin:
         admin.execute("vacuum (analyze)")
         admin.execute("checkpoint")
+    # a throwaway cluster does not wait for its disk: what the kernel still has to write would be written beside the first case
+    os.sync()

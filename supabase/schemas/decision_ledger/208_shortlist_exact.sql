@@ -279,7 +279,7 @@ declare
   q          ranked_ledger.question := p_question;
   v_count    int := p_question.match_count + p_spare;
   v_streams  record := ranked_ledger.streams_asked(p_question);
-  v_error    float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding));                -- of a cosine
+  v_error    float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
   v_slack    float8 := v_error / (p_question.ceiling - p_question.floor); -- of a relevance
   v_probes   boolean := ranked_ledger.may_probe(p_question, v_streams.stream_ids);
   v_nearest  record;
@@ -328,8 +328,8 @@ begin
     v_passed := ranked_ledger.pass(
       q, v_bounded, v_by_merit, v_streams.stream_ids, v_streams.newest_steps, v_reached, v_far, v_slack, v_depth, v_merit);
     select s.memory_ids, s.estimates, s.is_proven into v_list.memory_ids, v_list.estimates, v_proven
-    from ranked_ledger.list_candidates(q, v_near, v_passed, v_count, v_list.tolerance, v_slack,
-                              coalesce(cardinality(v_passed) >= v_depth, false)) as s;
+    from ranked_ledger.list_candidates(
+      q, v_near, v_passed, v_count, v_list.tolerance, v_slack, coalesce(cardinality(v_passed) >= v_depth, false)) as s;
     exit when v_proven or v_probes and not v_bounded;
     v_depth := case when v_bounded then v_depth else v_depth * 8 end;
     v_bounded := false;
