@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib import ticker
 from tests.bench.findings import Finding, findings
 
 _COLUMNS = 2
+_TITLE_WIDTH = 80  # characters that fit over a panel
 _SUBJECT, _BASELINE, _OTHER = "#1f6f8b", "#c9a227", "#b8b8b8"
 _LIMIT = "#b3261e"
 
@@ -54,7 +56,8 @@ def _panel(panel: Any, finding: Finding) -> None:
     panel.invert_yaxis()
     panel.spines[["top", "right"]].set_visible(False)
     vectors = f", {finding.vectors} vectors" if finding.vectors else ""
-    panel.set_title(f"{finding.title}, {finding.rows:,}{vectors} (ms)", loc="left", fontsize=8)
+    title = textwrap.fill(f"{finding.title}, {finding.rows:,}{vectors} (ms)", _TITLE_WIDTH)
+    panel.set_title(title, loc="left", fontsize=8)
 
 
 def _shown(milliseconds: float) -> str:

@@ -18,7 +18,7 @@ from tests.rig.databases import Connection, Database, Server, project_template
 
 _WITH = "with the ledger"
 _WITHOUT = "without the ledger"
-_BARE = "with the ledger, without the copies that recall searches"
+_BARE = "ledger without its copies"
 _WARM_UP = 20
 
 _THOUGHT = "insert into thoughts (id, content, embedding) values (%s, %s, %s::vector)"
