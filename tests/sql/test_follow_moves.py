@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.rig.databases import Database
+from tests.sql.random_ledgers import Call
+from tests.sql.ranking_oracle import assert_matches, assert_recalls
 from tests.sql.write_path import assert_consistent, change, ledger_row, mend, remember, steps
 
 
@@ -195,3 +197,35 @@ def test_a_decision_set_aside_and_deleted_leaves_nothing(ledger_db: Database):
     mend(ledger_db)
     assert_consistent(ledger_db)
     assert ledger_db.value("select count(*) from agent_decision_ledger") == 0
+
+
+def test_what_left_the_workspace_without_its_ledger_row_carries_nothing_there(ledger_db: Database):
+    ground, leaver = remember(ledger_db.service), remember(ledger_db.service)
+    link(ledger_db, leaver, ground)
+    with ledger_db.service.transaction():  # cannot be followed: a note is kept
+        ledger_db.service.execute("set transaction isolation level serializable")
+        change(ledger_db.service, leaver, workspace_id="other")
+    (left,) = assert_matches(ledger_db.service, Call({"p_workspace_id": "acme"}), "before anybody mends it")
+    assert left["live_dependents"] == 0
+    mend(ledger_db)
+    for workspace in ("acme", "other"):
+        assert_recalls(ledger_db.service, Call({"p_workspace_id": workspace}), "after the backfill")
+    assert_consistent(ledger_db)
+
+
+def test_a_ledger_row_that_somebody_keeps_locked_does_not_hold_up_the_host(ledger_db: Database):
+    ground, leaver = remember(ledger_db.service), remember(ledger_db.service)
+    link(ledger_db, leaver, ground)
+    holder = ledger_db.connect("service_role", autocommit=False)
+    holder.execute("select from agent_decision_ledger where memory_id = %s for update", (leaver,))
+    try:
+        ledger_db.service.execute("set statement_timeout = '8s'")  # the API's
+        change(ledger_db.service, leaver, workspace_id="other")
+        change(ledger_db.service, leaver, content="reworded meanwhile")
+    finally:
+        ledger_db.service.execute("reset statement_timeout")
+        holder.close()
+    assert_matches(ledger_db.service, Call({"p_workspace_id": "acme"}), "when it is free again")
+    mend(ledger_db)
+    assert ledger_row(ledger_db, leaver)["workspace_id"] == "other"
+    assert_consistent(ledger_db)

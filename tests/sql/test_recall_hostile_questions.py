@@ -249,3 +249,21 @@ def test_a_step_beyond_its_type_is_refused(asked: Workspace, step: int) -> None:
     for function in FUNCTIONS:
         with pytest.raises((psycopg.errors.NumericValueOutOfRange, psycopg.errors.UndefinedFunction)):
             function(asked.db.service, {"p_workspace_id": asked.name, "p_current_step": step})
+
+
+@pytest.mark.parametrize("ceiling", [5e-324, 1e-310, 1e-12])
+@pytest.mark.parametrize("weight", [0.45, 1e300])
+def test_a_range_however_narrow_is_one(asked: Workspace, ceiling: float, weight: float) -> None:
+    """Without the oracle, whose plain division is above the largest number for the narrowest."""
+    rows = ranking_oracle.match(
+        asked.db.service,
+        {
+            "p_workspace_id": "hostile",
+            "p_query_embedding": SOME_VECTOR,
+            "p_similarity_floor": 0,
+            "p_similarity_ceiling": ceiling,
+            "p_w_similarity": weight,
+        },
+    )
+    assert rows
+    assert all(row["relevance"] == (row["similarity"] is not None and row["similarity"] > 0) for row in rows)

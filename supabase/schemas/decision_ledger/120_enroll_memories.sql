@@ -138,6 +138,7 @@ comment on function ranked_ledger.note_failures(public.agent_memories[], text, t
 create or replace function ranked_ledger.attend_or_note(p_memories public.agent_memories[], p_operation text)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
+set lock_timeout = '1s' -- somebody may keep a ledger row locked for as long as it likes; the host's write goes first
 as $$
 declare
   v_memory   public.agent_memories;

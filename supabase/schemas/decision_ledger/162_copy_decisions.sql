@@ -28,7 +28,8 @@ begin
     from public.agent_decision_edges e
     where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
       and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
-                  and (select y.lifecycle_status = 'active' from public.agent_memories y where y.id = x.memory_id)
+                  and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
+                       from public.agent_memories y where y.id = x.memory_id)
            from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d;
 end
 $$;

@@ -70,12 +70,15 @@ declare
   v_lifecycle uuid[];
 begin
   select array_agg(n.id), coalesce(array_agg(n.id) filter (where n.thought_id is distinct from o.thought_id), '{}'),
-         coalesce(array_agg(n.id) filter (where n.lifecycle_status is distinct from o.lifecycle_status), '{}')
+         coalesce(array_agg(n.id) filter (
+           where (n.lifecycle_status, n.workspace_id) is distinct from (o.lifecycle_status, o.workspace_id)), '{}')
   into v_ids, v_thought, v_lifecycle
   from memories_after n full join memories_before o on o.id = n.id
   where n.memory_type is not distinct from 'decision'
-    and (n.lifecycle_status, n.review_status, n.requires_user_confirmation, n.visibility, n.thought_id)
-        is distinct from (o.lifecycle_status, o.review_status, o.requires_user_confirmation, o.visibility, o.thought_id);
+    -- the workspace too: where the ledger row cannot follow, nothing else tells what it rested on
+    and (n.lifecycle_status, n.review_status, n.requires_user_confirmation, n.visibility, n.thought_id, n.workspace_id)
+        is distinct from
+        (o.lifecycle_status, o.review_status, o.requires_user_confirmation, o.visibility, o.thought_id, o.workspace_id);
   if v_ids is null then
     return null;
   end if;

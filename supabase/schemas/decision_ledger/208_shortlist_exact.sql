@@ -280,7 +280,7 @@ declare
   v_count    int := p_question.match_count + p_spare;
   v_streams  record := ranked_ledger.streams_asked(p_question);
   v_error    float8 := ranked_ledger.cosine_error(vector_dims(p_question.embedding)); -- of a cosine
-  v_slack    float8 := v_error / (p_question.ceiling - p_question.floor); -- of a relevance
+  v_slack    float8 := least(1, v_error / greatest(p_question.ceiling - p_question.floor, 1e-9)); -- of a relevance
   v_probes   boolean := ranked_ledger.may_probe(p_question, v_streams.stream_ids);
   v_nearest  record;
   v_near     ranked_ledger.candidate[];
