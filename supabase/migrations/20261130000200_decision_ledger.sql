@@ -2439,7 +2439,7 @@ end
 $$;
 
 comment on function ranked_ledger.copy_memory_changes(uuid[], uuid[], uuid[]) is
-  'Brings the copies of decisions in step with their memories: flags, the vector where the thought changed, the dependents of what they rest on where the lifecycle did.';
+  'Brings the copies of decisions in step with their memories: flags, the vector where the thought changed, the dependents of what they rest on where lifecycle or workspace did.';
 
 create or replace function ranked_ledger.copy_updated_memories()
 returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
@@ -3548,36 +3548,16 @@ comment on function ranked_ledger.scout(ranked_ledger.question, uuid[], float8[]
 
 -- decision_ledger/208_shortlist_exact.sql ---------------------------------------------------------------------------
 
-create or replace function ranked_ledger.list_by_standing(p_question ranked_ledger.question, p_spare int)
-returns ranked_ledger.shortlist language plpgsql stable
+create or replace function ranked_ledger.rounding(p_question ranked_ledger.question)
+returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off -- the partial index of merits would serve it, across all workspaces
-set enable_nestloop = off -- but where it is the only way: without statistics two long lists were joined by it
-set jit = off
 as $$
-declare
-  q           ranked_ledger.question := p_question;
-  v_streams   record := ranked_ledger.streams_asked(p_question);
-  v_tolerance float8 := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency);
-  v_reached   float8 := ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, q.match_count + p_spare) - v_tolerance;
-  v_merit     float8 := ranked_ledger.least_merit(q, v_reached, 0);
-  v_list      ranked_ledger.shortlist;
 begin
-  execute format('select array_agg(x.memory_id), array_agg(x.score) from (%s) as x', ranked_ledger.pass_sql(
-    q, false, ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps)))
-  into v_list.memory_ids, v_list.estimates
-  using v_streams.stream_ids, v_streams.newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency,
-        q.w_dependency, q.terms, v_reached, null::float8, 0, q.fusion, q.fusion_weight, q.min_relevance, q.match_count + p_spare,
-        q.workspace_key, v_merit;
-  v_list.tolerance := v_tolerance;
-  v_list.exact := true;
-  return v_list;
+  return 1e-12 * (0.3 + p_question.w_similarity + p_question.w_importance + p_question.w_recency + p_question.w_dependency);
 end
 $$;
 
-comment on function ranked_ledger.list_by_standing(ranked_ledger.question, int) is
-  'The shortlist of a question without an embedding: as many as asked for, and some to spare for those whose copies may lag.';
+comment on function ranked_ledger.rounding(ranked_ledger.question) is 'How far two sums of the same score may be apart.';
 
 create or replace function ranked_ledger.holds_at_most(p_stream_ids uuid[], p_count int)
 returns boolean language plpgsql stable
@@ -3743,7 +3723,7 @@ declare
   q        ranked_ledger.question := p_question;
   v_passed ranked_ledger.candidate[];
 begin
-  if p_by_merit and not q.has_text and q.with_personal and not q.only_confirmed and q.min_relevance = 0 then
+  if p_by_merit and q.embedding is not null and not q.has_text and q.with_personal and not q.only_confirmed and q.min_relevance = 0 then
     return ranked_ledger.pass_plainly(
       p_stream_ids, p_newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency, q.w_dependency,
       q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, 0, p_limit, q.workspace_key, p_merit);
@@ -3759,7 +3739,33 @@ $$;
 
 comment on function ranked_ledger.pass(
   ranked_ledger.question, boolean, boolean, uuid[], float8[], float8, float8, float8, int, float8) is
-  'The best decisions of pass_sql for a question with an embedding, in their order. Null: none reaches the threshold.';
+  'The best decisions of pass_sql for a question, in their order. Null: none reaches the threshold.';
+
+create or replace function ranked_ledger.list_by_standing(p_question ranked_ledger.question, p_spare int)
+returns ranked_ledger.shortlist language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  q           ranked_ledger.question := p_question;
+  v_count     int := p_question.match_count + p_spare;
+  v_streams   record := ranked_ledger.streams_asked(p_question);
+  v_tolerance float8 := ranked_ledger.rounding(p_question);
+  v_reached   float8 := ranked_ledger.scout(q, v_streams.stream_ids, v_streams.newest_steps, v_count) - v_tolerance;
+  v_merit     float8 := ranked_ledger.least_merit(q, v_reached, 0);
+  v_by_merit  boolean := ranked_ledger.few_have_merit(q.workspace_key, v_merit, v_streams.newest_steps);
+  v_list      ranked_ledger.shortlist;
+begin
+  select array_agg(c.memory_id), array_agg(c.score) into v_list.memory_ids, v_list.estimates
+  from unnest(ranked_ledger.pass(
+    q, false, v_by_merit, v_streams.stream_ids, v_streams.newest_steps, v_reached, null, 0, v_count, v_merit)) as c;
+  v_list.tolerance := v_tolerance;
+  v_list.exact := true;
+  return v_list;
+end
+$$;
+
+comment on function ranked_ledger.list_by_standing(ranked_ledger.question, int) is
+  'The shortlist of a question without an embedding: as many as asked for, and some to spare for those whose copies may lag.';
 
 -- What the pass let through is looked up. `worst` is the last that is certainly in the answer; who is below it by more than
 -- both errors is not. The last that the pass let through bounds all that it did not: it has to be below `worst`.
@@ -3848,7 +3854,7 @@ declare
   v_proven   boolean;
 begin
   v_list.exact := not v_probes;
-  v_list.tolerance := 1e-12 * (0.3 + q.w_similarity + q.w_importance + q.w_recency + q.w_dependency) + q.w_similarity * v_slack;
+  v_list.tolerance := ranked_ledger.rounding(q) + q.w_similarity * v_slack;
   if v_probes then
     v_nearest := ranked_ledger.probe_nearest(q, 90 + v_count);
     v_depth := 190 + v_count;

@@ -58,7 +58,7 @@ end
 $$;
 
 comment on function ranked_ledger.copy_memory_changes(uuid[], uuid[], uuid[]) is
-  'Brings the copies of decisions in step with their memories: flags, the vector where the thought changed, the dependents of what they rest on where the lifecycle did.';
+  'Brings the copies of decisions in step with their memories: flags, the vector where the thought changed, the dependents of what they rest on where lifecycle or workspace did.';
 
 create or replace function ranked_ledger.copy_updated_memories()
 returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
