@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args
+from typing import Any, Final, Generic, Self, TypeVar, get_args
 from uuid import UUID, uuid4
 
 import httpx
 
-from ranked_ledger import arguments, retry, settings, wire
+from ranked_ledger import arguments, settings, wire
 from ranked_ledger.calls import Call
+from ranked_ledger.connected import Basics, Connected, Http
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder, OnEmbeddingFailure
-from ranked_ledger.errors import ConfigurationError, RankedLedgerError
+from ranked_ledger.errors import ConfigurationError
 from ranked_ledger.models import UNSET, Unset
 from ranked_ledger.settings import Connection, SupabaseClient
 
-Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 Key = TypeVar("Key", bound=str | UUID)
 AnyEmbedder = TypeVar("AnyEmbedder", bound=Embedder | AsyncEmbedder)
 
@@ -26,22 +24,14 @@ DEFAULT_RETRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Generic[AnyEmbedder]):
+class Options(Basics, Generic[AnyEmbedder]):
     """What `with_options` can change."""
 
-    workspace: str
-    project: str | None
-    timeout: float
-    max_retries: int
     embedder: AnyEmbedder | None
     on_embedding_failure: OnEmbeddingFailure
 
     def __post_init__(self) -> None:
-        arguments.text("workspace", self.workspace)
-        arguments.optional_text("project", self.project)
-        if arguments.finite("timeout", self.timeout) <= 0:
-            raise ConfigurationError("timeout must be above 0 seconds")
-        arguments.whole("max_retries", self.max_retries, minimum=0)
+        Basics.__post_init__(self)
         arguments.one_of("on_embedding_failure", self.on_embedding_failure, get_args(OnEmbeddingFailure))
         if self.embedder is not None:
             arguments.text("embedder.model", getattr(self.embedder, "model", None))
@@ -56,16 +46,11 @@ class Gate:
     passed: bool = False
 
 
-class Session(Generic[Http, AnyEmbedder]):
+class Session(Connected[Http], Generic[Http, AnyEmbedder]):
     """The part of a client that is the same for both: how it is made, and what it knows."""
 
-    _new_http: ClassVar[Callable[[], Any]]
-    _http_kind: ClassVar[type[httpx.Client | httpx.AsyncClient]]
-    _connection: Connection
     _options: Options[AnyEmbedder]
     _gate: Gate
-    _http: Http
-    _owned: bool
 
     def __init__(
         self,
@@ -90,15 +75,9 @@ class Session(Generic[Http, AnyEmbedder]):
         http: Http | None,
         gate: Gate | None = None,
     ) -> Self:
-        if http is not None and not isinstance(http, self._http_kind):
-            raise ConfigurationError(
-                f"http_client must be an httpx.{self._http_kind.__name__}, not {type(http).__name__}"
-            )
-        self._connection = connection
+        self._connect(connection, http)
         self._options = options
         self._gate = gate or Gate()
-        self._owned = http is None
-        self._http = type(self)._new_http() if http is None else http
         return self
 
     @classmethod
@@ -202,66 +181,12 @@ class Session(Generic[Http, AnyEmbedder]):
         made = type(self).__new__(type(self))
         return made._begin(self._connection, replace(self._options, **changes), self._http, self._gate)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r}, workspace={self.workspace!r}, project={self.project!r})"
-
-    @property
-    def workspace(self) -> str:
-        """The workspace that every call is about."""
-        return self._options.workspace
-
-    @property
-    def project(self) -> str | None:
-        """The project that calls are about unless they name another one."""
-        return self._options.project
-
-    @property
-    def url(self) -> str:
-        """The URL that the functions are called under; it holds no key."""
-        return self._connection.rest_url
-
-    def _project(self, project: str | Unset | None) -> str | None:
-        return self._options.project if isinstance(project, Unset) else project
-
     def _scope(self, everywhere: bool) -> str | None:
         """The workspace that a count or a repair is about; None: all of them."""
         return None if arguments.flag("everywhere", everywhere) else self._options.workspace
 
     def _request(self, call: Call[Any]) -> httpx.Request:
-        """The request of a call. Its `repr` shows no key, nor does a traceback with its locals."""
-        if self._http.is_closed:
-            raise ConfigurationError(
-                "this client is closed", hint="make a new one, or keep the calls inside its `with` block"
-            )
-        content = wire.encode(call)
-        try:
-            return self._http.build_request(
-                "POST",
-                f"{self._connection.rest_url}/rpc/{call.function}",
-                content=content,
-                headers=self._connection.headers,
-                timeout=max(self._options.timeout, call.seconds),
-            )
-        except httpx.InvalidURL as problem:
-            raise wire.failure(problem) from None
-
-    def _wait(
-        self, problem: RankedLedgerError | httpx.HTTPError | httpx.InvalidURL, attempt: int, repeatable: bool
-    ) -> float:
-        """The seconds before the next attempt; raises the error where there is none."""
-        error = problem if isinstance(problem, RankedLedgerError) else wire.failure(problem)
-        wait = retry.decide(
-            error,
-            attempt=attempt,
-            max_retries=self._options.max_retries,
-            repeatable=repeatable,
-            chance=random.random(),  # noqa: S311  jitter is no secret
-        )
-        if wait is not None:
-            return wait
-        if error is problem:
-            raise error
-        raise error from problem
+        return self._built("POST", f"/rpc/{call.function}", wire.encode(call), seconds=call.seconds)
 
 
 def given_or_new(key: Key | None) -> Key | str:
