@@ -25,6 +25,7 @@ MEND: Final = "ranked-ledger doctor --mend"
 # The functions that clients call; a test compares them with docs/sql-api.md.
 FUNCTIONS: Final = (
     "check_copies",
+    "count_recall_usage",
     "decision_impact",
     "enroll_missing_decisions",
     "forget_decision",

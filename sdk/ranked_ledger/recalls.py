@@ -23,7 +23,8 @@ class Hit(Answer):
     - `relevance_source`: cosine, fts (words), max or blend (of both) or none. `similarity`: the cosine as it
       is. `text_relevance`: that of the words.
     - `step_distance`: steps between it and now. `live_dependents`: how many live decisions rest on it.
-    - `successor`: what replaced it, or None. `rests_on_retired`: something it rests on no longer holds.
+    - `successor`: what replaced it, or None. `depends_on`: what it rests on directly, in a fixed order.
+      `rests_on_retired`: something it rests on no longer holds.
     - `shortened`: its line shows the summary, to fit the token budget. `tokens`: what the line costs.
     - `line`: the rendered item that a prompt shows.
     """
@@ -50,6 +51,7 @@ class Hit(Answer):
     live_dependents: int | None = None
     alternatives: tuple[str, ...] = ()
     successor: UUID | None = None
+    depends_on: tuple[UUID, ...] = ()
     rests_on_retired: bool = False
     shortened: bool = False
     tokens: int | None = None

@@ -987,8 +987,8 @@ as $$
 declare
   v_own        jsonb := p_metadata -> 'agent_memory';
   v_step       jsonb := coalesce(nullif(v_own -> 'step_index', 'null'), p_metadata -> 'step_index', v_own -> 'step_index');
-  v_importance jsonb := coalesce(v_own -> 'importance', p_metadata -> 'importance');
-  v_others     jsonb := coalesce(v_own -> 'alternatives', p_metadata -> 'alternatives');
+  v_importance jsonb := coalesce(nullif(v_own -> 'importance', 'null'), p_metadata -> 'importance');
+  v_others     jsonb := coalesce(nullif(v_own -> 'alternatives', 'null'), p_metadata -> 'alternatives');
   v_number     numeric;
 begin
   v_number := case when jsonb_typeof(v_step) = 'number' then (v_step #>> '{}')::numeric
@@ -4230,7 +4230,9 @@ declare
     select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
            count(distinct t.id) as recall_requests,
            count(i.id) as items_returned,
-           avg(i.similarity) as avg_similarity,
+           -- a copy of the host's route stores 0 where there was no cosine, since its own lists always have one
+           avg(i.similarity) filter (where coalesce(i.use_policy_snapshot ->> 'relevance_source', '') not in ('fts', 'none'))
+             as avg_similarity,
            avg(i.ranking_score) as avg_ranking_score,
            avg((i.used is true)::int) filter (where i.id is not null) as used_rate,
            avg((i.ignored_reason is not null)::int) filter (where i.id is not null) as ignored_rate
@@ -4247,7 +4249,7 @@ end
 $do$;
 
 comment on view public.agent_recall_policy_stats is
-  'Recall policies side by side, from the traces: requests, items returned, mean similarity and score, shares of items that were used and ignored.';
+  'Recall policies side by side, from the traces: requests, items returned, mean similarity (of the items that had one) and score, shares of items that were used and ignored.';
 
 revoke all on public.agent_recall_policy_stats from public, anon, authenticated, service_role;
 grant select on public.agent_recall_policy_stats to service_role;
@@ -4270,6 +4272,17 @@ $$;
 comment on function ranked_ledger.rests_on_retired(uuid) is
   'Whether a decision depends directly on one that is superseded, rejected or gone.';
 
+-- By id: the edges of one record call are of one moment, and the index on them has this order.
+create or replace function ranked_ledger.grounds(p_memory_id uuid)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select array(select e.to_memory_id from public.agent_decision_edges e
+               where e.from_memory_id = p_memory_id and e.relation = 'depends_on' order by e.to_memory_id)
+$$;
+
+comment on function ranked_ledger.grounds(uuid) is 'What a decision depends on directly, in id order.';
+
 create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
@@ -4277,6 +4290,7 @@ as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
+    'depends_on', ranked_ledger.grounds(p_memory_id),
     'rests_on_retired', r.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block
@@ -5989,56 +6003,123 @@ $$;
 comment on function ranked_ledger.refuse_supersession_loop(uuid, uuid) is
   'Refuses (RL461, with the path) that a decision supersedes itself, also by way of others.';
 
+create or replace function ranked_ledger.check_supersession(p_action text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_action not in ('supersede', 'merge') then
+    raise sqlstate '22023' using
+      message = 'p_action is not one of supersede, merge.',
+      hint = 'Leave it out to replace the old decision; merge says that it went into the new one.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_supersession(text) is 'Refuses (22023) a way of replacing a decision that there is not.';
+
+-- A host may lack the unique constraint, which is its own: looked for first, under the lock that every writer of ours holds.
+create or replace function ranked_ledger.relate(p_from uuid, p_to uuid, p_relation text)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if exists (select from public.agent_memory_relations r
+             where r.from_memory_id = p_from and r.to_memory_id = p_to and r.relation = p_relation) then
+    return false;
+  end if;
+  insert into public.agent_memory_relations (from_memory_id, to_memory_id, relation)
+  values (p_from, p_to, p_relation) on conflict do nothing;
+  return found;
+end
+$$;
+
+comment on function ranked_ledger.relate(uuid, uuid, text) is 'Says a relation of two memories. False where it was said already.';
+
+create or replace function ranked_ledger.note_supersession(
+  p_before public.agent_memories, p_new uuid, p_action text, p_reason text, p_actor text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_merges boolean := p_action = 'merge';
+begin
+  insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
+  values (p_before.id, p_action, p_actor, p_reason,
+          jsonb_build_object('lifecycle_status', p_before.lifecycle_status)
+          || case when v_merges then jsonb_build_object('review_status', p_before.review_status) else '{}' end,
+          jsonb_build_object('lifecycle_status', 'superseded', 'superseded_by', p_new)
+          || case when v_merges then jsonb_build_object('review_status', 'merged') else '{}' end);
+  -- ids only: the event outlives the decision
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
+  values ('memory_superseded', p_before.workspace_id, p_before.project_id, p_before.id, p_actor,
+          jsonb_build_object('kind', p_action, 'superseded_by', p_new));
+end
+$$;
+
+comment on function ranked_ledger.note_supersession(public.agent_memories, uuid, text, text, text) is
+  'Review action and audit event of a decision that was superseded or merged. A merge notes the review status that it covers.';
+
+-- An overload that stays makes PostgREST answer 300.
+do $do$
+begin
+  if to_regprocedure('public.supersede_decision(text, uuid, uuid, text, text)') is not null then
+    execute 'drop function public.supersede_decision(text, uuid, uuid, text, text)';
+  end if;
+end
+$do$;
+
+-- A merge is a supersession that says one thing more, so that whoever follows supersession need not know of it.
 create or replace function public.supersede_decision(
-  p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null, p_actor text default null)
+  p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null, p_actor text default null,
+  p_action text default 'supersede')
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
+  v_action  text := coalesce(p_action, 'supersede');
+  v_merges  boolean := v_action = 'merge';
   v_before  public.agent_memories;
   v_linked  boolean;
-  v_changed boolean;
+  v_stood   boolean; -- in lifecycle and review, whatever the relations say
 begin
   -- guard
   perform ranked_ledger.check_workspace(p_workspace_id);
   perform ranked_ledger.check_reason(p_reason, p_actor);
+  perform ranked_ledger.check_supersession(v_action);
 
   -- lock
   perform ranked_ledger.lock_supersession(p_workspace_id);
   perform ranked_ledger.lock_decisions(p_workspace_id, array[p_old, p_new]);
   perform ranked_ledger.refuse_supersession_loop(p_old, p_new);
   select * into strict v_before from public.agent_memories m where m.id = p_old;
-  v_linked := exists (select from public.agent_memory_relations r
-                      where r.from_memory_id = p_new and r.to_memory_id = p_old and r.relation = 'supersedes');
-  v_changed := not v_linked or v_before.lifecycle_status <> 'superseded';
+  v_stood := v_before.lifecycle_status = 'superseded' and (not v_merges or v_before.review_status = 'merged');
 
   -- mutate
-  if not v_linked then
-    insert into public.agent_memory_relations (from_memory_id, to_memory_id, relation)
-    values (p_new, p_old, 'supersedes') on conflict do nothing;
+  v_linked := ranked_ledger.relate(p_new, p_old, 'supersedes');
+  if v_merges then
+    v_linked := ranked_ledger.relate(p_old, p_new, 'merged_into') or v_linked;
+  end if;
+  if not v_stood then
+    update public.agent_memories m
+    set lifecycle_status = 'superseded', review_status = case when v_merges then 'merged' else m.review_status end
+    where m.id = p_old;
   end if;
   if v_before.lifecycle_status <> 'superseded' then
-    update public.agent_memories m set lifecycle_status = 'superseded' where m.id = p_old;
     perform ranked_ledger.note_transition(p_old, p_reason, p_actor);
   end if;
-  if v_changed then
-    insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
-    values (p_old, 'supersede', p_actor, p_reason, jsonb_build_object('lifecycle_status', v_before.lifecycle_status),
-            jsonb_build_object('lifecycle_status', 'superseded', 'superseded_by', p_new));
-    -- ids only: the event outlives the decision
-    insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
-    values ('memory_superseded', p_workspace_id, v_before.project_id, p_old, p_actor,
-            jsonb_build_object('kind', 'supersede', 'superseded_by', p_new));
+  if v_linked or not v_stood then
+    perform ranked_ledger.note_supersession(v_before, p_new, v_action, p_reason, p_actor);
   end if;
 
   -- answer
   return jsonb_build_object('old', ranked_ledger.decision_json(p_workspace_id, p_old),
-    'new', ranked_ledger.decision_json(p_workspace_id, p_new), 'changed', v_changed);
+    'new', ranked_ledger.decision_json(p_workspace_id, p_new), 'changed', v_linked or not v_stood);
 end
 $$;
 
-comment on function public.supersede_decision(text, uuid, uuid, text, text) is
-  'The new decision replaces the old one: relation, lifecycle, review action and audit event in one transaction. Answers changed false where it stood already.';
+comment on function public.supersede_decision(text, uuid, uuid, text, text, text) is
+  'The new decision replaces the old one, which with p_action merge went into it: relations, lifecycle, review and audit event in one transaction. Answers changed false where it stood already.';
 
 -- decision_ledger/355_set_decision_lifecycle.sql --------------------------------------------------------------------
 
@@ -6061,8 +6142,59 @@ $$;
 
 comment on function ranked_ledger.check_lifecycle(text) is 'Refuses (22023) a lifecycle that is not set by hand.';
 
+-- A person's review before the merge is worth as much as it was. Where nothing says what it was, nobody has reviewed it.
+create or replace function ranked_ledger.review_status_before_merge(p_memory_id uuid)
+returns text language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((
+    select a.before ->> 'review_status' from public.agent_memory_review_actions a
+    where a.memory_id = p_memory_id and a.action = 'merge'
+      -- not merged: it may have been merged into a second one; nothing else that the host's column would not take
+      and a.before ->> 'review_status' in ('pending', 'confirmed', 'evidence_only', 'restricted', 'rejected', 'stale')
+    order by a.created_at desc, a.id limit 1), 'pending')
+$$;
+
+comment on function ranked_ledger.review_status_before_merge(uuid) is
+  'The review status that the newest merge covered, by its review action; pending where none is noted.';
+
+create or replace function ranked_ledger.take_back_supersessions(p_before public.agent_memories)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_by   uuid[];
+  v_into uuid[];
+begin
+  with gone as (
+    delete from public.agent_memory_relations r
+    where (r.to_memory_id = p_before.id and r.relation = 'supersedes')
+       or (r.from_memory_id = p_before.id and r.relation = 'merged_into')
+    returning r.from_memory_id, r.to_memory_id, r.relation)
+  select array_agg(g.from_memory_id order by g.from_memory_id) filter (where g.relation = 'supersedes'),
+         array_agg(g.to_memory_id order by g.to_memory_id) filter (where g.relation = 'merged_into')
+  into v_by, v_into from gone g;
+  return jsonb_strip_nulls(jsonb_build_object(
+    'no_longer_superseded_by', v_by, 'no_longer_merged_into', v_into,
+    -- one that was reviewed since keeps that review
+    'review_status', case when p_before.review_status = 'merged'
+                          then ranked_ledger.review_status_before_merge(p_before.id) end));
+end
+$$;
+
+comment on function ranked_ledger.take_back_supersessions(public.agent_memories) is
+  'Removes the relations by which a decision was replaced or merged. Answers what is undone, with the review status that comes back where it was merged.';
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text)') is not null then
+    execute 'drop function ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.note_lifecycle_change(
-  p_before public.agent_memories, p_lifecycle text, p_freed uuid[], p_reason text, p_actor text)
+  p_before public.agent_memories, p_lifecycle text, p_undone jsonb, p_reason text, p_actor text)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -6073,9 +6205,10 @@ declare
 begin
   perform ranked_ledger.note_transition(p_before.id, p_reason, p_actor);
   insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
-  values (p_before.id, v_action, p_actor, p_reason, jsonb_build_object('lifecycle_status', p_before.lifecycle_status),
-          jsonb_build_object('kind', v_kind, 'lifecycle_status', p_lifecycle)
-          || case when p_freed <> '{}' then jsonb_build_object('no_longer_superseded_by', p_freed) else '{}' end);
+  values (p_before.id, v_action, p_actor, p_reason,
+          jsonb_build_object('lifecycle_status', p_before.lifecycle_status)
+          || case when p_undone ? 'review_status' then jsonb_build_object('review_status', p_before.review_status) else '{}' end,
+          jsonb_build_object('kind', v_kind, 'lifecycle_status', p_lifecycle) || p_undone);
   -- ids only: the event outlives the decision
   insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
   values (case p_lifecycle when 'rejected' then 'memory_rejected' when 'disputed' then 'memory_disputed'
@@ -6085,7 +6218,7 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text) is
+comment on function ranked_ledger.note_lifecycle_change(public.agent_memories, text, jsonb, text, text) is
   'Transition, review action and audit event of one change; the host''s lists are closed, so a restoration is an edit of that kind.';
 
 create or replace function public.set_decision_lifecycle(
@@ -6095,7 +6228,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_before  public.agent_memories;
-  v_freed   uuid[] := '{}';
+  v_undone  jsonb := '{}';
   v_changed boolean;
 begin
   -- guard
@@ -6114,20 +6247,19 @@ begin
   -- mutate
   if v_changed then
     if p_lifecycle = 'active' then
-      with gone as (
-        delete from public.agent_memory_relations r
-        where r.to_memory_id = p_memory_id and r.relation = 'supersedes' returning r.from_memory_id)
-      select coalesce(array_agg(g.from_memory_id order by g.from_memory_id), '{}') into v_freed from gone g;
+      v_undone := ranked_ledger.take_back_supersessions(v_before);
     end if;
-    update public.agent_memories m set lifecycle_status = p_lifecycle where m.id = p_memory_id;
-    perform ranked_ledger.note_lifecycle_change(v_before, p_lifecycle, v_freed, p_reason, p_actor);
+    update public.agent_memories m
+    set lifecycle_status = p_lifecycle, review_status = coalesce(v_undone ->> 'review_status', m.review_status)
+    where m.id = p_memory_id;
+    perform ranked_ledger.note_lifecycle_change(v_before, p_lifecycle, v_undone, p_reason, p_actor);
   end if;
   return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object('changed', v_changed);
 end
 $$;
 
 comment on function public.set_decision_lifecycle(text, uuid, text, text, text) is
-  'Rejects, disputes, marks stale or restores a decision. Restoring takes back the supersessions that point at it; the review action names them.';
+  'Rejects, disputes, marks stale or restores a decision. Restoring takes back the supersessions that point at it and what a merge added; the review action names them.';
 
 -- decision_ledger/360_edit_decision.sql -----------------------------------------------------------------------------
 
@@ -6342,6 +6474,32 @@ $$;
 comment on function ranked_ledger.ignored_reasons(jsonb) is
   'Which decisions were ignored and why, each once. Refuses (22023) what is not a list of them.';
 
+-- A host may have stored something that is no object, which cannot take the mark: it is kept beside it.
+create or replace function ranked_ledger.with_usage_counted(p_snapshot jsonb)
+returns jsonb language sql immutable parallel safe
+return case coalesce(jsonb_typeof(p_snapshot), 'null') when 'object' then p_snapshot when 'null' then '{}'
+            else jsonb_build_object('snapshot', p_snapshot) end || '{"usage_counted": true}';
+
+comment on function ranked_ledger.with_usage_counted(jsonb) is
+  'An item''s snapshot with the mark that its use was counted, which is once for ever, whoever marks the item.';
+
+create or replace function ranked_ledger.lock_items(p_trace_id uuid, p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform 1 from public.agent_memories m
+  where m.id in (select i.memory_id from public.agent_memory_recall_items i
+                 where i.trace_id = p_trace_id and i.memory_id = any (p_memory_ids))
+  order by m.id for key share;
+  perform 1 from public.agent_memory_recall_items i
+  where i.trace_id = p_trace_id and i.memory_id = any (p_memory_ids) order by i.memory_id for no key update;
+end
+$$;
+
+comment on function ranked_ledger.lock_items(uuid, uuid[]) is
+  'Locks the memories of a trace''s items, then the items, each in id order, as a forget comes by them.';
+
 create or replace function ranked_ledger.mark_items(p_trace public.agent_memory_recall_traces, p_used uuid[], p_ignored jsonb)
 returns table (memory_id uuid, was_used boolean) language plpgsql
 set search_path = public, extensions, pg_temp
@@ -6354,7 +6512,10 @@ begin
       select i.memory_id, false, coalesce(nullif(i.reason, ''), 'not said')
       from ranked_ledger.ignored_reasons(p_ignored) i where i.memory_id <> all (p_used)),
     marked as (
-      update public.agent_memory_recall_items t set used = w.used, ignored_reason = w.reason
+      update public.agent_memory_recall_items t
+      set used = w.used, ignored_reason = w.reason,
+          use_policy_snapshot = case when w.used then ranked_ledger.with_usage_counted(t.use_policy_snapshot)
+                                     else t.use_policy_snapshot end
       from wanted w where t.trace_id = p_trace.id and t.memory_id = w.id and t.used is null
       returning t.memory_id, t.used),
     told as (
@@ -6379,6 +6540,7 @@ declare
   v_named   uuid[];
   v_unknown uuid[];
   v_trace   public.agent_memory_recall_traces;
+  v_counted uuid[];
   v_marked  uuid[];
   v_ignored int;
 begin
@@ -6400,21 +6562,19 @@ begin
       hint = 'Use the request_id that recall_decisions answered; traced says whether it left a trace.';
   end if;
 
-  -- lock: the trace against pruning, then memories, then items, each in id order, as a forget comes by them
-  perform 1 from public.agent_memories m
-  where m.id in (select i.memory_id from public.agent_memory_recall_items i
-                 where i.trace_id = v_trace.id and i.memory_id = any (v_named))
-  order by m.id for key share;
-  perform 1 from public.agent_memory_recall_items i
-  where i.trace_id = v_trace.id and i.memory_id = any (v_named) order by i.memory_id for no key update;
+  -- lock: the trace is held against pruning already
+  perform ranked_ledger.lock_items(v_trace.id, v_named);
   select coalesce(array_agg(n.id order by n.id), '{}') into v_unknown from unnest(v_named) as n (id)
   where not exists (select from public.agent_memory_recall_items i where i.trace_id = v_trace.id and i.memory_id = n.id);
+  v_counted := array(select i.memory_id from public.agent_memory_recall_items i
+                     where i.trace_id = v_trace.id and i.use_policy_snapshot -> 'usage_counted' = 'true');
 
   -- mutate
   select coalesce(array_agg(k.memory_id order by k.memory_id) filter (where k.was_used), '{}'),
          count(*) filter (where not k.was_used)
   into v_marked, v_ignored from ranked_ledger.mark_items(v_trace, v_used, p_ignored) k;
-  perform ranked_ledger.count_recalls(v_marked, 0, 1); -- the recall itself was counted with its trace
+  -- the recall itself was counted with its trace; a use may have been, before a host took its mark back
+  perform ranked_ledger.count_recalls(array(select unnest(v_marked) except select unnest(v_counted)), 0, 1);
 
   -- answer
   return jsonb_build_object('used', cardinality(v_marked), 'ignored', v_ignored, 'unknown', to_jsonb(v_unknown),
@@ -6424,6 +6584,52 @@ $$;
 
 comment on function public.mark_recall_usage(text, uuid, uuid[], jsonb) is
   'What became of a recall''s items: used, or ignored with a reason. Each item is marked once; a repeat counts as already.';
+
+-- decision_ledger/372_count_recall_usage.sql ------------------------------------------------------------------------
+
+-- A host marks the items of a recall in a route of its own, without a word to the ledger. Called behind that route, this
+-- counts what it marked. A repeat counts nothing, so that the caller need not know what is new.
+
+create or replace function public.count_recall_usage(p_request_id uuid)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_trace   public.agent_memory_recall_traces;
+  v_used    uuid[];
+  v_counted uuid[];
+begin
+  -- guard: by the request id alone, for the host's route is told no workspace; nobody guesses one
+  select * into v_trace from public.agent_memory_recall_traces t where t.request_id = p_request_id for key share;
+  if not found then -- refused, since 0 would say that everything is counted already
+    raise sqlstate 'RL404' using
+      message = format('There is no recall %s.', coalesce(p_request_id::text, 'without a request id')),
+      hint = 'Use the request_id of a recall that left a trace; traces may have been pruned.';
+  end if;
+  if coalesce(v_trace.response_policy ->> 'recall_policy', 'vector') = 'vector' then
+    return 0; -- what the ledger did not find, it does not count
+  end if;
+
+  -- lock
+  v_used := array(select i.memory_id from public.agent_memory_recall_items i
+                  where i.trace_id = v_trace.id and i.used and i.use_policy_snapshot -> 'usage_counted' is distinct from 'true');
+  perform ranked_ledger.lock_items(v_trace.id, v_used);
+
+  -- mutate: what has no ledger row yet stays unmarked, and is counted by a call after its enrolment
+  with counted as (
+    update public.agent_memory_recall_items i
+    set use_policy_snapshot = ranked_ledger.with_usage_counted(i.use_policy_snapshot)
+    from public.agent_decision_ledger l
+    where i.trace_id = v_trace.id and i.memory_id = any (v_used) and l.memory_id = i.memory_id
+      and i.used and i.use_policy_snapshot -> 'usage_counted' is distinct from 'true' -- as it is under the lock
+    returning i.memory_id)
+  select coalesce(array_agg(c.memory_id), '{}') into v_counted from counted c;
+  return ranked_ledger.count_recalls(v_counted, 0, 1);
+end
+$$;
+
+comment on function public.count_recall_usage(uuid) is
+  'Counts the items of a recall that a host has marked as used by itself, each once for ever. Of a trace whose policy is not the host''s own. Returns how many were counted.';
 
 -- decision_ledger/375_recall_policy_stats.sql -----------------------------------------------------------------------
 
@@ -6439,7 +6645,8 @@ begin
       select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
              count(distinct t.id) as recall_requests,
              count(i.id) as items_returned,
-             avg(i.similarity)::float8 as avg_similarity,
+             (avg(i.similarity) filter (
+               where coalesce(i.use_policy_snapshot ->> 'relevance_source', '') not in ('fts', 'none')))::float8 as avg_similarity,
              avg(i.ranking_score)::float8 as avg_ranking_score,
              (avg((i.used is true)::int) filter (where i.id is not null))::float8 as used_rate,
              (avg((i.ignored_reason is not null)::int) filter (where i.id is not null))::float8 as ignored_rate
@@ -6624,9 +6831,9 @@ comment on function public.set_similarity_range(text, text, float8, float8) is
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'check_copies', 'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision', 'get_workspace_settings',
-  'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions', 'mark_recall_usage',
-  'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
+  'check_copies', 'count_recall_usage', 'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision',
+  'get_workspace_settings', 'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions',
+  'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
   'record_decision', 'record_decisions', 'set_decision_importance', 'set_decision_lifecycle', 'set_similarity_range',
   'set_text_config', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
 

@@ -70,6 +70,7 @@ def hit(**changed: Any) -> dict[str, Any]:
         "live_dependents": 1,
         "alternatives": [],
         "successor": None,
+        "depends_on": [],
         "rests_on_retired": False,
         "shortened": False,
         "tokens": 22,

@@ -8,8 +8,8 @@ as $$
 declare
   v_own        jsonb := p_metadata -> 'agent_memory';
   v_step       jsonb := coalesce(nullif(v_own -> 'step_index', 'null'), p_metadata -> 'step_index', v_own -> 'step_index');
-  v_importance jsonb := coalesce(v_own -> 'importance', p_metadata -> 'importance');
-  v_others     jsonb := coalesce(v_own -> 'alternatives', p_metadata -> 'alternatives');
+  v_importance jsonb := coalesce(nullif(v_own -> 'importance', 'null'), p_metadata -> 'importance');
+  v_others     jsonb := coalesce(nullif(v_own -> 'alternatives', 'null'), p_metadata -> 'alternatives');
   v_number     numeric;
 begin
   v_number := case when jsonb_typeof(v_step) = 'number' then (v_step #>> '{}')::numeric

@@ -7,7 +7,9 @@ declare
     select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
            count(distinct t.id) as recall_requests,
            count(i.id) as items_returned,
-           avg(i.similarity) as avg_similarity,
+           -- a copy of the host's route stores 0 where there was no cosine, since its own lists always have one
+           avg(i.similarity) filter (where coalesce(i.use_policy_snapshot ->> 'relevance_source', '') not in ('fts', 'none'))
+             as avg_similarity,
            avg(i.ranking_score) as avg_ranking_score,
            avg((i.used is true)::int) filter (where i.id is not null) as used_rate,
            avg((i.ignored_reason is not null)::int) filter (where i.id is not null) as ignored_rate
@@ -24,7 +26,7 @@ end
 $do$;
 
 comment on view public.agent_recall_policy_stats is
-  'Recall policies side by side, from the traces: requests, items returned, mean similarity and score, shares of items that were used and ignored.';
+  'Recall policies side by side, from the traces: requests, items returned, mean similarity (of the items that had one) and score, shares of items that were used and ignored.';
 
 revoke all on public.agent_recall_policy_stats from public, anon, authenticated, service_role;
 grant select on public.agent_recall_policy_stats to service_role;

@@ -14,6 +14,17 @@ $$;
 comment on function ranked_ledger.rests_on_retired(uuid) is
   'Whether a decision depends directly on one that is superseded, rejected or gone.';
 
+-- By id: the edges of one record call are of one moment, and the index on them has this order.
+create or replace function ranked_ledger.grounds(p_memory_id uuid)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select array(select e.to_memory_id from public.agent_decision_edges e
+               where e.from_memory_id = p_memory_id and e.relation = 'depends_on' order by e.to_memory_id)
+$$;
+
+comment on function ranked_ledger.grounds(uuid) is 'What a decision depends on directly, in id order.';
+
 create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
@@ -21,6 +32,7 @@ as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
     'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
+    'depends_on', ranked_ledger.grounds(p_memory_id),
     'rests_on_retired', r.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block

@@ -99,53 +99,120 @@ $$;
 comment on function ranked_ledger.refuse_supersession_loop(uuid, uuid) is
   'Refuses (RL461, with the path) that a decision supersedes itself, also by way of others.';
 
+create or replace function ranked_ledger.check_supersession(p_action text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_action not in ('supersede', 'merge') then
+    raise sqlstate '22023' using
+      message = 'p_action is not one of supersede, merge.',
+      hint = 'Leave it out to replace the old decision; merge says that it went into the new one.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_supersession(text) is 'Refuses (22023) a way of replacing a decision that there is not.';
+
+-- A host may lack the unique constraint, which is its own: looked for first, under the lock that every writer of ours holds.
+create or replace function ranked_ledger.relate(p_from uuid, p_to uuid, p_relation text)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if exists (select from public.agent_memory_relations r
+             where r.from_memory_id = p_from and r.to_memory_id = p_to and r.relation = p_relation) then
+    return false;
+  end if;
+  insert into public.agent_memory_relations (from_memory_id, to_memory_id, relation)
+  values (p_from, p_to, p_relation) on conflict do nothing;
+  return found;
+end
+$$;
+
+comment on function ranked_ledger.relate(uuid, uuid, text) is 'Says a relation of two memories. False where it was said already.';
+
+create or replace function ranked_ledger.note_supersession(
+  p_before public.agent_memories, p_new uuid, p_action text, p_reason text, p_actor text)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_merges boolean := p_action = 'merge';
+begin
+  insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
+  values (p_before.id, p_action, p_actor, p_reason,
+          jsonb_build_object('lifecycle_status', p_before.lifecycle_status)
+          || case when v_merges then jsonb_build_object('review_status', p_before.review_status) else '{}' end,
+          jsonb_build_object('lifecycle_status', 'superseded', 'superseded_by', p_new)
+          || case when v_merges then jsonb_build_object('review_status', 'merged') else '{}' end);
+  -- ids only: the event outlives the decision
+  insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
+  values ('memory_superseded', p_before.workspace_id, p_before.project_id, p_before.id, p_actor,
+          jsonb_build_object('kind', p_action, 'superseded_by', p_new));
+end
+$$;
+
+comment on function ranked_ledger.note_supersession(public.agent_memories, uuid, text, text, text) is
+  'Review action and audit event of a decision that was superseded or merged. A merge notes the review status that it covers.';
+
+-- An overload that stays makes PostgREST answer 300.
+do $do$
+begin
+  if to_regprocedure('public.supersede_decision(text, uuid, uuid, text, text)') is not null then
+    execute 'drop function public.supersede_decision(text, uuid, uuid, text, text)';
+  end if;
+end
+$do$;
+
+-- A merge is a supersession that says one thing more, so that whoever follows supersession need not know of it.
 create or replace function public.supersede_decision(
-  p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null, p_actor text default null)
+  p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null, p_actor text default null,
+  p_action text default 'supersede')
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
+  v_action  text := coalesce(p_action, 'supersede');
+  v_merges  boolean := v_action = 'merge';
   v_before  public.agent_memories;
   v_linked  boolean;
-  v_changed boolean;
+  v_stood   boolean; -- in lifecycle and review, whatever the relations say
 begin
   -- guard
   perform ranked_ledger.check_workspace(p_workspace_id);
   perform ranked_ledger.check_reason(p_reason, p_actor);
+  perform ranked_ledger.check_supersession(v_action);
 
   -- lock
   perform ranked_ledger.lock_supersession(p_workspace_id);
   perform ranked_ledger.lock_decisions(p_workspace_id, array[p_old, p_new]);
   perform ranked_ledger.refuse_supersession_loop(p_old, p_new);
   select * into strict v_before from public.agent_memories m where m.id = p_old;
-  v_linked := exists (select from public.agent_memory_relations r
-                      where r.from_memory_id = p_new and r.to_memory_id = p_old and r.relation = 'supersedes');
-  v_changed := not v_linked or v_before.lifecycle_status <> 'superseded';
+  v_stood := v_before.lifecycle_status = 'superseded' and (not v_merges or v_before.review_status = 'merged');
 
   -- mutate
-  if not v_linked then
-    insert into public.agent_memory_relations (from_memory_id, to_memory_id, relation)
-    values (p_new, p_old, 'supersedes') on conflict do nothing;
+  v_linked := ranked_ledger.relate(p_new, p_old, 'supersedes');
+  if v_merges then
+    v_linked := ranked_ledger.relate(p_old, p_new, 'merged_into') or v_linked;
+  end if;
+  if not v_stood then
+    update public.agent_memories m
+    set lifecycle_status = 'superseded', review_status = case when v_merges then 'merged' else m.review_status end
+    where m.id = p_old;
   end if;
   if v_before.lifecycle_status <> 'superseded' then
-    update public.agent_memories m set lifecycle_status = 'superseded' where m.id = p_old;
     perform ranked_ledger.note_transition(p_old, p_reason, p_actor);
   end if;
-  if v_changed then
-    insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
-    values (p_old, 'supersede', p_actor, p_reason, jsonb_build_object('lifecycle_status', v_before.lifecycle_status),
-            jsonb_build_object('lifecycle_status', 'superseded', 'superseded_by', p_new));
-    -- ids only: the event outlives the decision
-    insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
-    values ('memory_superseded', p_workspace_id, v_before.project_id, p_old, p_actor,
-            jsonb_build_object('kind', 'supersede', 'superseded_by', p_new));
+  if v_linked or not v_stood then
+    perform ranked_ledger.note_supersession(v_before, p_new, v_action, p_reason, p_actor);
   end if;
 
   -- answer
   return jsonb_build_object('old', ranked_ledger.decision_json(p_workspace_id, p_old),
-    'new', ranked_ledger.decision_json(p_workspace_id, p_new), 'changed', v_changed);
+    'new', ranked_ledger.decision_json(p_workspace_id, p_new), 'changed', v_linked or not v_stood);
 end
 $$;
 
-comment on function public.supersede_decision(text, uuid, uuid, text, text) is
-  'The new decision replaces the old one: relation, lifecycle, review action and audit event in one transaction. Answers changed false where it stood already.';
+comment on function public.supersede_decision(text, uuid, uuid, text, text, text) is
+  'The new decision replaces the old one, which with p_action merge went into it: relations, lifecycle, review and audit event in one transaction. Answers changed false where it stood already.';

@@ -17,8 +17,59 @@ $$;
 
 comment on function ranked_ledger.check_lifecycle(text) is 'Refuses (22023) a lifecycle that is not set by hand.';
 
+-- A person's review before the merge is worth as much as it was. Where nothing says what it was, nobody has reviewed it.
+create or replace function ranked_ledger.review_status_before_merge(p_memory_id uuid)
+returns text language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((
+    select a.before ->> 'review_status' from public.agent_memory_review_actions a
+    where a.memory_id = p_memory_id and a.action = 'merge'
+      -- not merged: it may have been merged into a second one; nothing else that the host's column would not take
+      and a.before ->> 'review_status' in ('pending', 'confirmed', 'evidence_only', 'restricted', 'rejected', 'stale')
+    order by a.created_at desc, a.id limit 1), 'pending')
+$$;
+
+comment on function ranked_ledger.review_status_before_merge(uuid) is
+  'The review status that the newest merge covered, by its review action; pending where none is noted.';
+
+create or replace function ranked_ledger.take_back_supersessions(p_before public.agent_memories)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_by   uuid[];
+  v_into uuid[];
+begin
+  with gone as (
+    delete from public.agent_memory_relations r
+    where (r.to_memory_id = p_before.id and r.relation = 'supersedes')
+       or (r.from_memory_id = p_before.id and r.relation = 'merged_into')
+    returning r.from_memory_id, r.to_memory_id, r.relation)
+  select array_agg(g.from_memory_id order by g.from_memory_id) filter (where g.relation = 'supersedes'),
+         array_agg(g.to_memory_id order by g.to_memory_id) filter (where g.relation = 'merged_into')
+  into v_by, v_into from gone g;
+  return jsonb_strip_nulls(jsonb_build_object(
+    'no_longer_superseded_by', v_by, 'no_longer_merged_into', v_into,
+    -- one that was reviewed since keeps that review
+    'review_status', case when p_before.review_status = 'merged'
+                          then ranked_ledger.review_status_before_merge(p_before.id) end));
+end
+$$;
+
+comment on function ranked_ledger.take_back_supersessions(public.agent_memories) is
+  'Removes the relations by which a decision was replaced or merged. Answers what is undone, with the review status that comes back where it was merged.';
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text)') is not null then
+    execute 'drop function ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.note_lifecycle_change(
-  p_before public.agent_memories, p_lifecycle text, p_freed uuid[], p_reason text, p_actor text)
+  p_before public.agent_memories, p_lifecycle text, p_undone jsonb, p_reason text, p_actor text)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -29,9 +80,10 @@ declare
 begin
   perform ranked_ledger.note_transition(p_before.id, p_reason, p_actor);
   insert into public.agent_memory_review_actions (memory_id, action, actor_label, notes, before, after)
-  values (p_before.id, v_action, p_actor, p_reason, jsonb_build_object('lifecycle_status', p_before.lifecycle_status),
-          jsonb_build_object('kind', v_kind, 'lifecycle_status', p_lifecycle)
-          || case when p_freed <> '{}' then jsonb_build_object('no_longer_superseded_by', p_freed) else '{}' end);
+  values (p_before.id, v_action, p_actor, p_reason,
+          jsonb_build_object('lifecycle_status', p_before.lifecycle_status)
+          || case when p_undone ? 'review_status' then jsonb_build_object('review_status', p_before.review_status) else '{}' end,
+          jsonb_build_object('kind', v_kind, 'lifecycle_status', p_lifecycle) || p_undone);
   -- ids only: the event outlives the decision
   insert into public.agent_memory_audit_events (event_type, workspace_id, project_id, memory_id, actor_label, payload)
   values (case p_lifecycle when 'rejected' then 'memory_rejected' when 'disputed' then 'memory_disputed'
@@ -41,7 +93,7 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.note_lifecycle_change(public.agent_memories, text, uuid[], text, text) is
+comment on function ranked_ledger.note_lifecycle_change(public.agent_memories, text, jsonb, text, text) is
   'Transition, review action and audit event of one change; the host''s lists are closed, so a restoration is an edit of that kind.';
 
 create or replace function public.set_decision_lifecycle(
@@ -51,7 +103,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_before  public.agent_memories;
-  v_freed   uuid[] := '{}';
+  v_undone  jsonb := '{}';
   v_changed boolean;
 begin
   -- guard
@@ -70,17 +122,16 @@ begin
   -- mutate
   if v_changed then
     if p_lifecycle = 'active' then
-      with gone as (
-        delete from public.agent_memory_relations r
-        where r.to_memory_id = p_memory_id and r.relation = 'supersedes' returning r.from_memory_id)
-      select coalesce(array_agg(g.from_memory_id order by g.from_memory_id), '{}') into v_freed from gone g;
+      v_undone := ranked_ledger.take_back_supersessions(v_before);
     end if;
-    update public.agent_memories m set lifecycle_status = p_lifecycle where m.id = p_memory_id;
-    perform ranked_ledger.note_lifecycle_change(v_before, p_lifecycle, v_freed, p_reason, p_actor);
+    update public.agent_memories m
+    set lifecycle_status = p_lifecycle, review_status = coalesce(v_undone ->> 'review_status', m.review_status)
+    where m.id = p_memory_id;
+    perform ranked_ledger.note_lifecycle_change(v_before, p_lifecycle, v_undone, p_reason, p_actor);
   end if;
   return ranked_ledger.decision_json(p_workspace_id, p_memory_id) || jsonb_build_object('changed', v_changed);
 end
 $$;
 
 comment on function public.set_decision_lifecycle(text, uuid, text, text, text) is
-  'Rejects, disputes, marks stale or restores a decision. Restoring takes back the supersessions that point at it; the review action names them.';
+  'Rejects, disputes, marks stale or restores a decision. Restoring takes back the supersessions that point at it and what a merge added; the review action names them.';

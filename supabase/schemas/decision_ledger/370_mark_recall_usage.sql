@@ -33,6 +33,32 @@ $$;
 comment on function ranked_ledger.ignored_reasons(jsonb) is
   'Which decisions were ignored and why, each once. Refuses (22023) what is not a list of them.';
 
+-- A host may have stored something that is no object, which cannot take the mark: it is kept beside it.
+create or replace function ranked_ledger.with_usage_counted(p_snapshot jsonb)
+returns jsonb language sql immutable parallel safe
+return case coalesce(jsonb_typeof(p_snapshot), 'null') when 'object' then p_snapshot when 'null' then '{}'
+            else jsonb_build_object('snapshot', p_snapshot) end || '{"usage_counted": true}';
+
+comment on function ranked_ledger.with_usage_counted(jsonb) is
+  'An item''s snapshot with the mark that its use was counted, which is once for ever, whoever marks the item.';
+
+create or replace function ranked_ledger.lock_items(p_trace_id uuid, p_memory_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform 1 from public.agent_memories m
+  where m.id in (select i.memory_id from public.agent_memory_recall_items i
+                 where i.trace_id = p_trace_id and i.memory_id = any (p_memory_ids))
+  order by m.id for key share;
+  perform 1 from public.agent_memory_recall_items i
+  where i.trace_id = p_trace_id and i.memory_id = any (p_memory_ids) order by i.memory_id for no key update;
+end
+$$;
+
+comment on function ranked_ledger.lock_items(uuid, uuid[]) is
+  'Locks the memories of a trace''s items, then the items, each in id order, as a forget comes by them.';
+
 create or replace function ranked_ledger.mark_items(p_trace public.agent_memory_recall_traces, p_used uuid[], p_ignored jsonb)
 returns table (memory_id uuid, was_used boolean) language plpgsql
 set search_path = public, extensions, pg_temp
@@ -45,7 +71,10 @@ begin
       select i.memory_id, false, coalesce(nullif(i.reason, ''), 'not said')
       from ranked_ledger.ignored_reasons(p_ignored) i where i.memory_id <> all (p_used)),
     marked as (
-      update public.agent_memory_recall_items t set used = w.used, ignored_reason = w.reason
+      update public.agent_memory_recall_items t
+      set used = w.used, ignored_reason = w.reason,
+          use_policy_snapshot = case when w.used then ranked_ledger.with_usage_counted(t.use_policy_snapshot)
+                                     else t.use_policy_snapshot end
       from wanted w where t.trace_id = p_trace.id and t.memory_id = w.id and t.used is null
       returning t.memory_id, t.used),
     told as (
@@ -70,6 +99,7 @@ declare
   v_named   uuid[];
   v_unknown uuid[];
   v_trace   public.agent_memory_recall_traces;
+  v_counted uuid[];
   v_marked  uuid[];
   v_ignored int;
 begin
@@ -91,21 +121,19 @@ begin
       hint = 'Use the request_id that recall_decisions answered; traced says whether it left a trace.';
   end if;
 
-  -- lock: the trace against pruning, then memories, then items, each in id order, as a forget comes by them
-  perform 1 from public.agent_memories m
-  where m.id in (select i.memory_id from public.agent_memory_recall_items i
-                 where i.trace_id = v_trace.id and i.memory_id = any (v_named))
-  order by m.id for key share;
-  perform 1 from public.agent_memory_recall_items i
-  where i.trace_id = v_trace.id and i.memory_id = any (v_named) order by i.memory_id for no key update;
+  -- lock: the trace is held against pruning already
+  perform ranked_ledger.lock_items(v_trace.id, v_named);
   select coalesce(array_agg(n.id order by n.id), '{}') into v_unknown from unnest(v_named) as n (id)
   where not exists (select from public.agent_memory_recall_items i where i.trace_id = v_trace.id and i.memory_id = n.id);
+  v_counted := array(select i.memory_id from public.agent_memory_recall_items i
+                     where i.trace_id = v_trace.id and i.use_policy_snapshot -> 'usage_counted' = 'true');
 
   -- mutate
   select coalesce(array_agg(k.memory_id order by k.memory_id) filter (where k.was_used), '{}'),
          count(*) filter (where not k.was_used)
   into v_marked, v_ignored from ranked_ledger.mark_items(v_trace, v_used, p_ignored) k;
-  perform ranked_ledger.count_recalls(v_marked, 0, 1); -- the recall itself was counted with its trace
+  -- the recall itself was counted with its trace; a use may have been, before a host took its mark back
+  perform ranked_ledger.count_recalls(array(select unnest(v_marked) except select unnest(v_counted)), 0, 1);
 
   -- answer
   return jsonb_build_object('used', cardinality(v_marked), 'ignored', v_ignored, 'unknown', to_jsonb(v_unknown),

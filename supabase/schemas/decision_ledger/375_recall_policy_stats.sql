@@ -10,7 +10,8 @@ begin
       select coalesce(t.response_policy ->> 'recall_policy', 'vector') as recall_policy,
              count(distinct t.id) as recall_requests,
              count(i.id) as items_returned,
-             avg(i.similarity)::float8 as avg_similarity,
+             (avg(i.similarity) filter (
+               where coalesce(i.use_policy_snapshot ->> 'relevance_source', '') not in ('fts', 'none')))::float8 as avg_similarity,
              avg(i.ranking_score)::float8 as avg_ranking_score,
              (avg((i.used is true)::int) filter (where i.id is not null))::float8 as used_rate,
              (avg((i.ignored_reason is not null)::int) filter (where i.id is not null))::float8 as ignored_rate
