@@ -34,6 +34,7 @@ export interface ZodNamespace {
   array: unknown;
   string: unknown;
   number: unknown;
+  boolean: unknown;
   enum: unknown;
 }
 
@@ -102,6 +103,8 @@ const INSTALL =
  *   - `similarity_floor`, `similarity_ceiling`: the cosines that count as relevance 0 and 1, -1 to 1; 0 and 1.
  *   - `fusion`: of cosine and text, "none" (the cosine alone), "max" or "blend"; none.
  *   - `fusion_weight`: the cosine's share in a blend, 0 to 1; 0.5.
+ * - `with_hits`: true for `ledger.hit` besides: the whole hit as recall_decisions answers it, its line for a prompt included.
+ *   Per memory, so that what the function leaves out of its answer stays out.
  */
 export function recallFields(z: ZodNamespace): Record<never, never> {
   const zod = z as unknown as Zod;
@@ -122,6 +125,7 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
       fusion: zod.enum(["none", "max", "blend"]).nullish(),
       fusion_weight: between(0, 1),
     }).strict().nullish(),
+    with_hits: zod.boolean().nullish(),
   };
 }
 
@@ -420,6 +424,7 @@ function withLedger(memories: unknown[], { hits, payload }: RecallState): unknow
         ...ledger,
         ...(hit.shortened ? { rationale: null } : {}),
         ...(fits ? { alternatives: hit.alternatives ?? [] } : {}),
+        ...(payload?.with_hits === true ? { hit } : {}),
       },
     };
   });
@@ -882,6 +887,7 @@ interface Zod {
   array(element: Schema): Schema;
   string(): Schema;
   number(): Schema;
+  boolean(): Schema;
   enum(values: string[]): Schema;
 }
 
