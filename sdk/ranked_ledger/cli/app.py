@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from ranked_ledger import __version__
-from ranked_ledger.cli import configuring, deciding, demo, failures, installing, recalling, relating, stack
+from ranked_ledger.cli import (
+    configuring,
+    deciding,
+    demo,
+    failures,
+    installing,
+    patching,
+    recalling,
+    relating,
+    stack,
+)
 from ranked_ledger.cli.connection import ENVIRONMENT
 
 _EPILOG = "\n\n".join(
@@ -39,6 +49,7 @@ for part in (deciding, relating, recalling, installing, demo):
     app.add_typer(part.commands)
 app.add_typer(relating.lifecycle, name="lifecycle")
 app.add_typer(configuring.commands, name="settings")
+app.add_typer(patching.commands, name="patch")
 app.add_typer(stack.app, name="stack")
 
 

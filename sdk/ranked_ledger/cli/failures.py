@@ -64,13 +64,13 @@ class Refused(RankedLedgerError):
 
 
 class MissingExtra(RankedLedgerError):
-    """A Python package of the extra `local` is not installed."""
+    """A Python package of an extra is not installed."""
 
     exit_code = 24  # as the stack's own, which cannot be imported then; a test compares them
 
-    def __init__(self, package: str | None) -> None:
+    def __init__(self, package: str | None, extra: str = "local") -> None:
         super().__init__(
-            f"this command needs the package {package}", hint="pip install 'ranked-ledger[local]'"
+            f"this command needs the package {package}", hint=f"pip install 'ranked-ledger[{extra}]'"
         )
 
 

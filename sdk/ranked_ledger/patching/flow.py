@@ -1,0 +1,145 @@
+"""What rests on what in a handler: where a name comes from, and which statements a value reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ast_grep_py import SgNode
+
+from ranked_ledger.patching import source
+
+_DECLARATIONS: Final = frozenset({"lexical_declaration", "variable_declaration"})
+_DEFINITIONS: Final = frozenset(
+    {
+        "function_declaration",
+        "class_declaration",
+        "type_alias_declaration",
+        "interface_declaration",
+        "import_statement",
+        "empty_statement",
+    }
+)
+_CONTAINERS: Final = frozenset({"new_expression", "array", "object"})
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A place where a name gets a value: a declarator or an assignment."""
+
+    node: SgNode
+    target: SgNode
+    value: SgNode
+
+    @property
+    def names(self) -> set[str]:
+        return source.pattern_names(self.target)
+
+
+def definitions(function: SgNode) -> list[Definition]:
+    """All of a function, in the order of the text; those of functions inside it do not count."""
+    found = []
+    for node in source.walk(function):
+        if node.kind() == "variable_declarator":
+            target, value = node.field("name"), node.field("value")
+        elif node.kind() == "assignment_expression":
+            target, value = node.field("left"), node.field("right")
+        else:
+            continue
+        inside = source.function_of(node)
+        if target is None or value is None or inside is None:
+            continue
+        if source.key(inside) == source.key(function):
+            found.append(Definition(node, target, value))
+    return found
+
+
+def origins(start: SgNode, known: list[Definition]) -> list[Definition]:
+    """The awaited definitions that an expression comes from, nearest ones; none behind another."""
+    found: dict[source.Key, Definition] = {}
+    seen: set[str] = set()
+    waiting = [(name, source.start_of(start)) for name in sorted(source.used(start))]
+    while waiting:
+        name, before = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        for one in known:
+            if name not in one.names or source.start_of(one.node) >= before:
+                continue
+            if source.contains_await(one.value):
+                found.setdefault(source.key(one.node), one)
+            else:
+                waiting += [(used, before) for used in sorted(source.used(one.value))]
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What must not run for the ranked policy: a declared value, or a whole statement."""
+
+    node: SgNode
+    is_value: bool
+
+
+class Reach:
+    """What the names that it starts with reach, statement after statement."""
+
+    def __init__(self, names: Iterable[str], containers: Iterable[str]) -> None:
+        self.names = set(names)
+        self._containers = set(containers)
+
+    def touches(self, node: SgNode) -> bool:
+        return bool(self.names & source.used(node))
+
+    def guards(self, statement: SgNode) -> Iterator[Guard]:
+        """What of a statement has to be guarded; its names are reached from here on."""
+        if statement.kind() in _DEFINITIONS:
+            if self.touches(statement) and (name := statement.field("name")) is not None:
+                self.names.add(name.text())
+        elif statement.kind() in _DECLARATIONS:
+            yield from self._declared(statement)
+        elif self.touches(statement):
+            self._spread(statement)
+            yield Guard(statement, is_value=False)
+
+    def _declared(self, statement: SgNode) -> Iterator[Guard]:
+        for one in statement.named_children():
+            target, value = one.field("name"), one.field("value")
+            if (
+                one.kind() != "variable_declarator"
+                or target is None
+                or value is None
+                or not self.touches(value)
+            ):
+                continue
+            self.names |= source.pattern_names(target)
+            self._spread(value)
+            if value.kind() not in source.FUNCTIONS:  # what it closes over is reached where it is called
+                yield Guard(value, is_value=True)
+
+    def _spread(self, node: SgNode) -> None:
+        """What a reached statement writes to is reached: assigned names, and containers that it fills."""
+        for one in source.walk(node):
+            if one.kind() in {"assignment_expression", "augmented_assignment_expression"}:
+                target = one.field("left")
+                if target is not None:
+                    root = source.root_name(target)
+                    self.names |= source.pattern_names(target) | ({root} if root else set())
+            elif one.kind() == "call_expression":
+                called = one.field("function")
+                root = source.root_name(called) if called is not None else None
+                if root in self._containers and called is not None and called.kind() == "member_expression":
+                    self.names.add(root)
+
+
+def containers(known: Iterable[Definition]) -> set[str]:
+    """Names that hold a list, an object or a map made on the spot: filled later on, by methods."""
+    return {
+        name
+        for one in known
+        if one.value.kind() in _CONTAINERS
+        or (one.value.kind() == "as_expression" and one.value.named_children()[0].kind() in _CONTAINERS)
+        for name in one.names
+    }

@@ -1,0 +1,212 @@
+"""A TypeScript file as a tree, with what the patch asks of it: functions, statements, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final
+
+from ast_grep_py import SgNode, SgRoot
+
+Key = tuple[int, int, str]
+
+LANGUAGES: Final = {".ts": "typescript", ".mts": "typescript", ".tsx": "tsx", ".js": "javascript"}
+FUNCTIONS: Final = frozenset(
+    "arrow_function function_expression function_declaration method_definition generator_function".split()
+)
+_BLOCKS: Final = frozenset({"statement_block", "program", "switch_case", "switch_default"})
+_USES: Final = frozenset({"identifier", "shorthand_property_identifier"})
+_PATTERN_NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
+
+
+class Source:
+    """The parsed text of one file."""
+
+    def __init__(self, text: str, suffix: str) -> None:
+        self.text = text
+        self.root = SgRoot(text, LANGUAGES[suffix]).root()
+
+    @cached_property
+    def broken_line(self) -> int | None:
+        """The first line (from 1) that does not parse, or None."""
+        for node in walk(self.root):
+            if node.kind() == "ERROR" or (
+                not node.children() and node.is_named() and not node.text() and node.kind() != "program"
+            ):
+                return node.range().start.line + 1
+        return None
+
+    def line_of(self, offset: int) -> int:
+        """The line (from 1) of a place in the text."""
+        return self.text.count("\n", 0, offset) + 1
+
+    def find_all(self, config: Any) -> list[SgNode]:
+        return self.root.find_all(config)
+
+    @cached_property
+    def constants(self) -> dict[str, set[str]]:
+        """Constants of the file, with the names that they are made of: base schemas, shapes."""
+        found: dict[str, set[str]] = {}
+        for one in self.root.find_all(kind="variable_declarator"):
+            target, value = one.field("name"), one.field("value")
+            if target is not None and value is not None and function_of(one) is None:
+                found[target.text()] = used(value)
+        return found
+
+    @cached_property
+    def functions(self) -> dict[str, SgNode]:
+        """Functions of the file by the name that they are declared under."""
+        found: dict[str, SgNode] = {}
+        for node in walk(self.root):
+            name = node.field("name")
+            if name is None:
+                continue
+            if node.kind() == "function_declaration":
+                found.setdefault(name.text(), node)
+            elif node.kind() == "variable_declarator" and name.kind() == "identifier":
+                value = node.field("value")
+                inner = None if value is None else last_function(value)
+                if inner is not None:
+                    found.setdefault(name.text(), inner)
+        return found
+
+    def reachable(self, start: list[SgNode]) -> list[SgNode]:
+        """`start`, and the functions of the file that these call by name, directly or further on."""
+        found: dict[Key, SgNode] = {}
+        waiting = list(start)
+        while waiting:
+            node = waiting.pop(0)
+            if key(node) in found:
+                continue
+            found[key(node)] = node
+            waiting += [self.functions[name] for name in sorted(used(node)) if name in self.functions]
+        return list(found.values())
+
+
+def key(node: SgNode) -> Key:
+    """What tells a node from the others of its tree."""
+    where = node.range()
+    return where.start.index, where.end.index, node.kind()
+
+
+def start_of(node: SgNode) -> int:
+    return node.range().start.index
+
+
+def end_of(node: SgNode) -> int:
+    return node.range().end.index
+
+
+def within(inner: SgNode, outer: SgNode) -> bool:
+    return start_of(outer) <= start_of(inner) and end_of(inner) <= end_of(outer)
+
+
+def walk(node: SgNode) -> Iterator[SgNode]:
+    """A node and everything in it, in the order of the text."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting.extend(reversed(one.children()))
+
+
+def used(node: SgNode) -> set[str]:
+    """The names that an expression or a statement mentions; names of properties are none."""
+    return {one.text() for one in walk(node) if one.kind() in _USES}
+
+
+def pattern_names(node: SgNode) -> set[str]:
+    """The names that the left side of a declaration or an assignment binds."""
+    if node.kind() == "member_expression":
+        return set()
+    return {one.text() for one in walk(node) if one.kind() in _PATTERN_NAMES}
+
+
+def root_name(node: SgNode) -> str | None:
+    """`a` of `a.b.c(d).e`."""
+    one: SgNode | None = node
+    while one is not None and one.kind() != "identifier":
+        if one.kind() in {
+            "await_expression",
+            "parenthesized_expression",
+            "non_null_expression",
+            "as_expression",
+        }:
+            one = next(iter(one.named_children()), None)
+        else:
+            one = one.field("object") or one.field("function")
+    return None if one is None else one.text()
+
+
+def last_function(node: SgNode) -> SgNode | None:
+    """The function that a handler is: itself, or the last one among the arguments of what wraps it."""
+    while node.kind() in {"parenthesized_expression", "as_expression", "satisfies_expression"}:
+        node = node.named_children()[0]
+    if node.kind() in FUNCTIONS:
+        return node
+    arguments = node.field("arguments") if node.kind() == "call_expression" else None
+    if arguments is None:
+        return None
+    return next(filter(None, (last_function(one) for one in reversed(arguments.named_children()))), None)
+
+
+def function_of(node: SgNode) -> SgNode | None:
+    """The function that a node stands in, directly."""
+    return next((one for one in node.ancestors() if one.kind() in FUNCTIONS), None)
+
+
+def enclosing(node: SgNode) -> SgNode:
+    """The same, where there has to be one."""
+    function = function_of(node)
+    if function is None:
+        raise ValueError("the node stands in no function")
+    return function
+
+
+def contains_await(node: SgNode) -> bool:
+    """Whether evaluating an expression waits; a function in it that waits by itself does not count."""
+    if node.kind() == "await_expression":
+        return True
+    return node.kind() not in FUNCTIONS and any(contains_await(one) for one in node.children())
+
+
+def statement_of(node: SgNode) -> SgNode:
+    """The innermost statement around a node."""
+    one = node
+    for outer in node.ancestors():
+        if outer.kind() in _BLOCKS:
+            return one
+        one = outer
+    return one
+
+
+def siblings_after(node: SgNode) -> list[SgNode]:
+    return [one for one in node.next_all() if one.is_named() and one.kind() != "comment"]
+
+
+def siblings_before(node: SgNode) -> list[SgNode]:
+    return [one for one in node.prev_all() if one.is_named() and one.kind() != "comment"]
+
+
+def between(first: SgNode, last: SgNode) -> list[SgNode]:
+    """The statements that run after the statement `first` and before the statement `last`, outermost ones.
+
+    Where one of the two stands in a block of its own, that block's statements count too.
+    """
+    found: dict[Key, SgNode] = {}
+    for one in (first, *first.ancestors()):
+        if within(last, one):
+            break
+        if _stands_in_block(one):
+            found |= {key(s): s for s in siblings_after(one) if end_of(s) <= start_of(last)}
+    for one in (last, *last.ancestors()):
+        if within(first, one):
+            break
+        if _stands_in_block(one):
+            found |= {key(s): s for s in siblings_before(one) if start_of(s) >= end_of(first)}
+    return sorted(found.values(), key=start_of)
+
+
+def _stands_in_block(node: SgNode) -> bool:
+    parent = node.parent()
+    return parent is not None and parent.kind() in _BLOCKS

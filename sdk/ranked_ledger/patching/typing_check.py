@@ -1,0 +1,101 @@
+"""Whether the patched file still passes the type checker, where Deno is present."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ranked_ledger.patching import rules
+from ranked_ledger.patching.problems import PatchError
+
+_SECONDS: Final = 120
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_FINDING: Final = re.compile(
+    r"\bTS\d+ \[ERROR\]"
+)  # else it did not come to checking: a missing package, no network
+
+
+@dataclass(frozen=True)
+class TypeCheck:
+    """`passed`, or `skipped` with the reason in words."""
+
+    state: Literal["passed", "skipped"]
+    reason: str | None = None
+
+
+def check(file: Path, original: str, patched: str, module: str) -> TypeCheck:
+    """Type-check what would be written, beside the file, so that its imports resolve.
+
+    Raises `PatchError` where the file passes without the patch and fails with it. Where it fails without the
+    patch too, there is nothing to compare with: skipped.
+    """
+    deno = find_deno()
+    if deno is None:
+        return TypeCheck("skipped", "Deno is not installed")
+    try:
+        with _beside(file, patched, module) as copy:
+            with_patch = _run(deno, copy)
+        if with_patch is None:
+            return TypeCheck("passed")
+        if not _FINDING.search(with_patch):
+            return TypeCheck("skipped", f"deno check could not run: {with_patch.split('. ')[0]}")
+        with _beside(file, original, None) as copy:
+            without = _run(deno, copy)
+    except OSError as problem:
+        return TypeCheck("skipped", f"{problem.filename or 'Deno'}: {problem.strerror}")
+    except subprocess.TimeoutExpired:
+        return TypeCheck("skipped", f"Deno did not end within {_SECONDS} seconds")
+    if without is None:
+        raise PatchError(
+            f"{file.name} would no longer pass the type checker, and nothing was written",
+            detail=with_patch[-4000:],
+            hint="bring the lines named above into another shape, or apply with --no-type-check",
+        )
+    return TypeCheck("skipped", f"{file.name} does not pass it without the patch either")
+
+
+def find_deno() -> str | None:
+    """Deno on the path, or beside this Python."""
+    return shutil.which("deno") or shutil.which("deno", path=str(Path(sys.executable).parent))
+
+
+@contextmanager
+def _beside(file: Path, text: str, module: str | None) -> Iterator[Path]:
+    mark = f".ranked-ledger-{secrets.token_hex(4)}"
+    copy, module_copy = file.with_name(mark + file.suffix), file.with_name(f"{mark}-module.ts")
+    try:
+        if module is not None:
+            module_copy.write_text(module, encoding="utf-8")
+            text = text.replace(f'"./{rules.MODULE}"', f'"./{module_copy.name}"')
+        copy.write_bytes(text.encode())
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+        module_copy.unlink(missing_ok=True)
+
+
+def _run(deno: str, file: Path) -> str | None:
+    """What the checker complains of, or None."""
+    done = subprocess.run(
+        [deno, "check", "--quiet", "--no-lock", file.name],
+        cwd=file.parent,
+        env=os.environ | {"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_NO_PROMPT": "1"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return (
+        None if done.returncode == 0 else _COLOUR.sub("", done.stderr).strip().replace(file.name, "the file")
+    )
