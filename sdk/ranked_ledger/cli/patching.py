@@ -32,8 +32,8 @@ commands = typer.Typer(
 
 Lines of ours are inserted into the file that registers POST /recall, each between marks, and one module comes
 beside it; nothing of yours is changed, and `revert` gives the file back byte for byte. Places are found by
-structure: where one that is needed is not there exactly once, nothing is written, and the lines for doing it by
-hand are shown.
+structure: where one that is needed is not there exactly once, nothing is written, and you see the lines to
+add by hand.
 """,
     epilog="Example: ranked-ledger patch apply supabase/functions/agent-memory-api",
 )
