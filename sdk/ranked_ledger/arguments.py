@@ -94,6 +94,15 @@ def finite(name: str, value: object, *, minimum: float | None = None) -> float:
     return number
 
 
+def positive(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    number = finite(name, value)
+    if number <= 0:
+        raise InvalidArgumentError(f"{name} must be above 0; it is {number!r}")
+    return number
+
+
 def cosine(name: str, value: object) -> float:
     number = finite(name, value)
     if not -1 <= number <= 1:

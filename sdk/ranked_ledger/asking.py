@@ -7,7 +7,7 @@ for. An argument at its default is not sent, so that an older schema, which does
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -22,6 +22,16 @@ T = TypeVar("T")
 
 DEFAULT_FUSION: Final[Fusion] = "none"
 DEFAULT_FUSION_WEIGHT: Final = 0.5
+
+# The components, and the arguments that weigh them.
+_WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "relevance": "w_similarity",
+        "importance": "w_importance",
+        "recency": "w_recency",
+        "dependency": "w_dependency",
+    }
+)
 
 
 def recall(
@@ -75,8 +85,8 @@ def recall(
         only_confirmed=_unless(False, check.flag("only_confirmed", only_confirmed)),
         include_personal=_unless(True, check.flag("include_personal", include_personal)),
         min_relevance=_number("min_relevance", min_relevance),
-        half_life_steps=_positive("half_life_steps", half_life_steps),
-        dependency_saturation=_positive("dependency_saturation", dependency_saturation),
+        half_life_steps=check.positive("half_life_steps", half_life_steps),
+        dependency_saturation=check.positive("dependency_saturation", dependency_saturation),
         similarity_floor=_number("similarity_floor", similarity_floor),
         similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
         fusion=_unless(DEFAULT_FUSION, check.text("fusion", fusion)),
@@ -87,7 +97,7 @@ def recall(
         policy=check.optional_text("policy", policy),
         flow_id=check.name("flow", flow),
         runtime_name=check.name("runtime_name", runtime_name),
-        **_weights(weights),
+        **{_WEIGHTS[name]: value for name, value in given_weights(weights).items()},
     )
 
 
@@ -111,12 +121,12 @@ def _uuid(value: str | None) -> UUID | None:
     return None if value is None else UUID(value)
 
 
-def _weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
-    """The weights that were set, under the names of the function's arguments."""
+def given_weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
+    """The weights that were set, by their names."""
     if weights is None:
         return {}
     if isinstance(weights, Mapping):
-        unknown = sorted(str(name) for name in set(weights) - {one.name for one in fields(Weights)})
+        unknown = sorted(str(name) for name in set(weights) - set(_WEIGHTS))
         if unknown:
             raise InvalidArgumentError(
                 f"there is no weight {', '.join(unknown)}",
@@ -128,14 +138,11 @@ def _weights(weights: Weights | Mapping[str, float] | None) -> dict[str, float]:
             f"weights must be Weights or a mapping, not {type(weights).__name__}",
             hint='for example {"relevance": 0.6, "recency": 0.1}',
         )
-    given = {
-        "w_similarity": ("weights.relevance", weights.relevance),
-        "w_importance": ("weights.importance", weights.importance),
-        "w_recency": ("weights.recency", weights.recency),
-        "w_dependency": ("weights.dependency", weights.dependency),
-    }
+    given = {name: getattr(weights, name) for name in _WEIGHTS}
     return {
-        key: check.finite(name, value, minimum=0) for key, (name, value) in given.items() if value is not None
+        name: check.finite(f"weights.{name}", value, minimum=0)
+        for name, value in given.items()
+        if value is not None
     }
 
 
@@ -146,11 +153,3 @@ def _unless(default: T, value: T) -> T | None:
 
 def _number(name: str, value: float | None) -> float | None:
     return None if value is None else check.finite(name, value)
-
-
-def _positive(name: str, value: float | None) -> float | None:
-    if value is None:
-        return None
-    if check.finite(name, value) <= 0:
-        raise InvalidArgumentError(f"{name} must be above 0; it is {value!r}")
-    return value

@@ -16,12 +16,16 @@ from ranked_ledger.errors import ConfigurationError
 
 URL_VARIABLE: Final = "SUPABASE_URL"
 KEY_VARIABLES: Final = ("SUPABASE_SECRET_KEY", "SUPABASE_SERVICE_ROLE_KEY")
+FUNCTION_URL_VARIABLE: Final = "AGENT_MEMORY_URL"
+ACCESS_KEY_VARIABLE: Final = "MCP_ACCESS_KEY"
 
 _REST_PATH: Final = "/rest/v1"
 _SERVICE_ONLY: Final = (
     "the ledger answers to the service role only: use the project's secret key (sb_secret_...) "
     "or its legacy service_role key"
 )
+_ACCESS_KEY: Final = f"it is what the function has as {ACCESS_KEY_VARIABLE}"
+_FUNCTION_URL: Final = "https://<project>.supabase.co/functions/v1/agent-memory-api"
 
 
 class SupabaseClient(Protocol):
@@ -85,6 +89,30 @@ def supabase(client: SupabaseClient) -> Connection:
     return project(str(url), str(key))
 
 
+def function(url: str, access_key: str) -> Connection:
+    """An agent-memory-api function. The access key goes in a header of its own, never in the URL."""
+    base = _base(url, example=_FUNCTION_URL)
+    key = _clean(access_key, "the access key", hint=_ACCESS_KEY)
+    if key.startswith("sb_") or _jwt_role(key) is not None:
+        raise ConfigurationError("this is a key of the Supabase project, not an access key", hint=_ACCESS_KEY)
+    return Connection(base, MappingProxyType(_common() | {"x-brain-key": key}))
+
+
+def function_environment(variables: Mapping[str, str] | None = None) -> Connection:
+    """The function that AGENT_MEMORY_URL names, with the key of MCP_ACCESS_KEY."""
+    found = os.environ if variables is None else variables
+    url, key = (found.get(name, "").strip() for name in (FUNCTION_URL_VARIABLE, ACCESS_KEY_VARIABLE))
+    missing = [
+        name for name, value in ((FUNCTION_URL_VARIABLE, url), (ACCESS_KEY_VARIABLE, key)) if not value
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"the environment lacks {' and '.join(missing)}",
+            hint=f"the URL looks like {_FUNCTION_URL}; as for the key, {_ACCESS_KEY}",
+        )
+    return function(url, key)
+
+
 def environment(variables: Mapping[str, str] | None = None) -> Connection:
     """The project that SUPABASE_URL and SUPABASE_SECRET_KEY, else SUPABASE_SERVICE_ROLE_KEY, name."""
     found = os.environ if variables is None else variables
@@ -100,18 +128,21 @@ def environment(variables: Mapping[str, str] | None = None) -> Connection:
 
 
 def _connection(rest_url: str, credentials: Mapping[str, str]) -> Connection:
-    fixed = {
-        "Accept": "application/json",
-        "Content-Type": "application/json",
-        "Content-Profile": "public",
-        "X-Client-Info": f"ranked-ledger/{version('ranked-ledger')}",
-    }
+    fixed = _common() | {"Content-Profile": "public"}
     return Connection(rest_url, MappingProxyType(fixed | dict(credentials)))
 
 
-def _base(url: object) -> str:
+def _common() -> dict[str, str]:
+    return {
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "X-Client-Info": f"ranked-ledger/{version('ranked-ledger')}",
+    }
+
+
+def _base(url: object, *, example: str = "https://<project>.supabase.co") -> str:
     if not isinstance(url, str) or not url.strip():
-        raise ConfigurationError("the URL is missing", hint="it looks like https://<project>.supabase.co")
+        raise ConfigurationError("the URL is missing", hint=f"it looks like {example}")
     try:
         parts = urlsplit(url.strip())
         _ = parts.port
@@ -124,15 +155,13 @@ def _base(url: object) -> str:
     if parts.username or parts.password:
         raise ConfigurationError("the URL holds a user or a password", hint="pass the key as the key")
     if parts.query or parts.fragment:
-        raise ConfigurationError(
-            "the URL has a query or a fragment", hint="it looks like https://<project>.supabase.co"
-        )
+        raise ConfigurationError("the URL has a query or a fragment", hint=f"it looks like {example}")
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
 
 
-def _clean(key: object, name: str) -> str:
+def _clean(key: object, name: str, *, hint: str = _SERVICE_ONLY) -> str:
     if not isinstance(key, str) or not key.strip():
-        raise ConfigurationError(f"{name} is missing", hint=_SERVICE_ONLY)
+        raise ConfigurationError(f"{name} is missing", hint=hint)
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigurationError(f"{name} holds characters that no key has", hint="copy it again")

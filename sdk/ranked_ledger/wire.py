@@ -62,7 +62,7 @@ def decode(call: Call[T], response: httpx.Response, now: datetime) -> T:
             f"the answer to {call.function} has another shape than expected: {_places(wrong)}",
             hint="check with `ranked-ledger doctor` that the schema and this package fit",
             status=response.status_code,
-            request_id=_request_id(response.headers),
+            request_id=request_id(response.headers),
         ) from None
 
 
@@ -116,12 +116,8 @@ def retry_after(value: str | None, now: datetime) -> float | None:
 
 
 def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
-    try:
-        body = json.loads(response.content)
-    except (ValueError, RecursionError):
-        body = None
-    told = body if isinstance(body, dict) else {}
-    code = _text(told.get("code"))
+    told = told_by(response)
+    code = text_of(told.get("code"))
     # PostgREST's 400 with an empty SQLSTATE: the database's process ended in the middle of the statement
     broke_off = told.get("code") == "" and "message" in told
     kind = ServiceUnavailableError if broke_off else classify(code, response.status_code)
@@ -129,13 +125,13 @@ def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
         (
             text
             for name in ("message", "msg", "error_description", "error")
-            if (text := _text(told.get(name)))
+            if (text := text_of(told.get(name)))
         ),
         "the database broke off the call without an answer"
         if broke_off
         else f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
     )
-    hint = _text(told.get("hint"))
+    hint = text_of(told.get("hint"))
     if not (code and code.startswith("RL")):
         hint = HINTS.get(kind) or hint
     if code and (code.startswith("RL") or code in _OURS):
@@ -143,10 +139,10 @@ def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
     error = kind(
         message,
         code=code,
-        detail=_text(told.get("details")),
+        detail=text_of(told.get("details")),
         hint=hint,
         status=response.status_code,
-        request_id=_request_id(response.headers),
+        request_id=request_id(response.headers),
     )
     if isinstance(error, (RateLimitError, ServiceUnavailableError)):
         error.retry_after = retry_after(response.headers.get("retry-after"), now)
@@ -161,7 +157,7 @@ def _unreadable(response: httpx.Response) -> UnexpectedResponseError:
         detail=f"it begins: {begin!r}" if begin else "it is empty",
         hint=HINTS[UnexpectedResponseError],
         status=response.status_code,
-        request_id=_request_id(response.headers),
+        request_id=request_id(response.headers),
     )
     error.readable = False
     return error
@@ -178,11 +174,22 @@ def _places(wrong: Exception) -> str:
     return f"{type(wrong).__name__} {wrong}"
 
 
-def _request_id(headers: Mapping[str, str]) -> str | None:
+def told_by(response: httpx.Response) -> Mapping[str, Any]:
+    """The object that a refusal holds; empty where it holds none."""
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        body = None
+    return body if isinstance(body, dict) else {}
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The gateway's name of a request, to quote in a support case."""
     return next((headers[name] for name in _REQUEST_ID_HEADERS if name in headers), None)
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
+    """What a field of a refusal says, as text; None where it says nothing."""
     if value is None or value == "":
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
