@@ -198,6 +198,7 @@ def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledge
     hits = {hit.content: hit for hit in ledger.recall(include_superseded=True)}
     assert hits["old"].successor == new.memory_id
     assert hits["rests"].rests_on_retired
+    assert (hits["rests"].depends_on, hits["new"].depends_on) == ((old.memory_id,), ())
     assert f"replaced by {new.memory_id}" in str(hits["old"].explain())
     assert "it rests on a decision that no longer holds" in hits["rests"].explain().notes
     assert (hits["old"].explain().live_dependents, hits["new"].explain().live_dependents) == (1, 0)

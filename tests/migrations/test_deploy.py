@@ -93,6 +93,21 @@ def test_each_migration_run_again_by_psql_changes_nothing_and_loses_nothing(kind
     assert contents(database) == held
 
 
+def test_a_function_of_an_earlier_signature_goes(open_brain_host):
+    host = open_brain_host()
+    deploy.apply(host, *AREAS)
+    installed = catalogue(host)
+    host.owner.execute(
+        "create function public.supersede_decision(p_workspace_id text, p_old uuid, p_new uuid, p_reason text default null,"
+        " p_actor text default null) returns jsonb language sql return '{}'::jsonb;"
+        "create function ranked_ledger.note_lifecycle_change(p_before public.agent_memories, p_lifecycle text,"
+        " p_freed uuid[], p_reason text, p_actor text) returns void language sql begin atomic end"
+    )
+    assert differences(installed, catalogue(host)) != []
+    deploy.apply(host, *AREAS)
+    assert differences(installed, catalogue(host)) == []
+
+
 @pytest.mark.parametrize("area", AREAS)
 def test_pasted_as_one_query_twice_it_works_and_leaves_the_session_as_it_was(area, open_brain_host):
     host = open_brain_host()

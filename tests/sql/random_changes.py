@@ -336,6 +336,7 @@ class Changes:
         name, arguments = self.rand.choice(
             (
                 ("supersede_decision", {"old": some[0], "new": some[-1]}),
+                ("supersede_decision", {"old": some[0], "new": some[-1], "action": "merge"}),
                 ("set_decision_lifecycle", {"memory_id": some[0], "lifecycle": "active"}),
                 ("set_decision_lifecycle", {"memory_id": some[0], "lifecycle": "disputed"}),
                 ("set_decision_importance", {"memory_id": some[0], "importance": self.world.importance()}),

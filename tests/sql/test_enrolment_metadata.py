@@ -164,6 +164,51 @@ def test_hostile_json_is_enrolled(ledger_db: Database, metadata):
     assert len(json.dumps(row["metadata"])) < 2000
 
 
+SAID = {"rationale": "because", "importance": 0.87, "alternatives": ["one", "two"], "step_index": 7}
+
+
+def facts(database: Database, memory) -> dict:
+    row = ledger_row(database, memory)
+    return {name: row[name] for name in SAID}
+
+
+@pytest.mark.parametrize(
+    "confidence", [{}, {"confidence": 0.2}, {"confidence": 0}, {"confidence": 1}], ids=str
+)
+@pytest.mark.parametrize("place", ["top", "agent_memory"])
+def test_what_the_metadata_says_of_the_decision_reaches_the_ledger(ledger_db: Database, place, confidence):
+    other = {"source": "host", "tags": [1]}
+    metadata = SAID | other if place == "top" else {"agent_memory": SAID | other} | other
+    memory = remember(ledger_db.service, metadata=metadata, **confidence)
+    assert facts(ledger_db, memory) == SAID
+    assert ledger_row(ledger_db, memory)["metadata"] == {}
+    assert_consistent(ledger_db)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_each_of_them_may_stand_in_either_place(ledger_db: Database, name):
+    rest = {key: value for key, value in SAID.items() if key != name}
+    split = remember(
+        ledger_db.service, metadata={name: SAID[name], "agent_memory": rest}, confidence=0.2, task_id="one"
+    )
+    turned = remember(
+        ledger_db.service, metadata=rest | {"agent_memory": {name: SAID[name]}}, confidence=0.2, task_id="two"
+    )
+    assert facts(ledger_db, split) == facts(ledger_db, turned) == SAID
+
+
+def test_what_agent_memory_says_goes_first_and_its_null_is_left_out(ledger_db: Database):
+    other = {"rationale": "else", "importance": 0.1, "alternatives": [], "step_index": 3}
+    first = remember(ledger_db.service, metadata=other | {"agent_memory": SAID}, task_id="one")
+    left_out = remember(
+        ledger_db.service,
+        metadata=SAID | {"agent_memory": dict.fromkeys(SAID)},
+        confidence=0.2,
+        task_id="two",
+    )
+    assert facts(ledger_db, first) == facts(ledger_db, left_out) == SAID
+
+
 def test_importance_comes_from_metadata_else_from_the_confidence(ledger_db: Database):
     given = remember(ledger_db.service, metadata={"importance": 0.87}, confidence=0.2)
     taken = remember(ledger_db.service, metadata={"importance": 2}, confidence=0.2)

@@ -230,6 +230,25 @@ def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledge
     assert {id_["memory_id"] for id_ in recall(ledger_db)["hits"]} == {new, leaning}
 
 
+def test_a_hit_names_what_it_depends_on_directly_in_id_order(ledger_db: Database) -> None:
+    ground, *grounds = [write(ledger_db, f"Ground {n}") for n in range(6)]
+    leaning = write(ledger_db, "Leaning")
+    ends = [(leaning, one, "depends_on") for one in grounds]
+    others = [(leaning, ground, "informs"), (grounds[0], ground, "depends_on"), (ground, leaning, "blocks")]
+    for edge in (*ends[::-1], *others):
+        ledger_db.owner.execute(
+            "insert into agent_decision_edges (from_memory_id, to_memory_id, relation) values (%s, %s, %s)",
+            edge,
+        )
+    ledger_db.owner.execute(
+        "update agent_memories set lifecycle_status = 'superseded' where id = %s", (grounds[1],)
+    )
+    answer = recall(ledger_db, p_include_superseded=True)
+    found = {hit["memory_id"]: hit["depends_on"] for hit in answer["hits"]}
+    nothing = {one: [] for one in (ground, *grounds[1:])}
+    assert found == {leaning: sorted(grounds), grounds[0]: [ground]} | nothing
+
+
 def test_policies_stand_side_by_side_and_a_trace_without_one_is_vector(ledger_db: Database) -> None:
     write(ledger_db, "Invoices are immutable")
     recall(ledger_db, p_query="immutable")

@@ -19,6 +19,14 @@ def test_fields_of_a_newer_server_are_ignored() -> None:
     assert not hasattr(decision, "colour")
 
 
+def test_a_hit_names_what_it_rests_on_and_nothing_where_an_older_server_does_not_say() -> None:
+    assert hit(depends_on=[str(answers.OTHER)]).depends_on == (answers.OTHER,)
+    older = {name: value for name, value in answers.hit().items() if name != "depends_on"}
+    assert Hit.model_validate(older).depends_on == ()
+    shown = Recall((hit(depends_on=[str(answers.OTHER)]),)).as_dict()["hits"][0]
+    assert shown["depends_on"] == [str(answers.OTHER)]
+
+
 def test_a_decision_cannot_be_changed_and_can_be_a_member_of_a_set() -> None:
     decision = Decision.model_validate(answers.decision())
     with pytest.raises(ValidationError):
