@@ -1,4 +1,4 @@
-"""The built wheel in an empty environment: it carries the migrations, and `init` copies them."""
+"""The built wheel in an empty environment: it carries the migrations and the patch, and its commands use both."""
 
 from __future__ import annotations
 
@@ -65,6 +65,10 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
         names = archive.namelist()
     assert carried(wheel).keys() == {one.name for one in shipped.migrations()}
     assert "ranked_ledger/py.typed" in names
+    patch = REPOSITORY / "patches" / "agent-memory-api"
+    for file in patch.rglob("*"):
+        if file.is_file():
+            assert f"ranked_ledger/_shipped/patches/agent-memory-api/{file.relative_to(patch)}" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "supabase/"))]
 
 
@@ -92,3 +96,25 @@ def test_every_module_of_the_command_line_loads_there(environment: Path, tmp_pat
         cwd=tmp_path,
     )
     assert where.stdout.startswith(str(environment))
+
+
+def test_the_patch_from_the_wheel(wheel: Path, environment: Path, tmp_path: Path) -> None:
+    function = tmp_path / "index.ts"
+    contract = (REPOSITORY / "tests" / "patches" / "function" / "index.ts").read_bytes()
+    function.write_bytes(contract)
+    program = environment / "bin" / "ranked-ledger"
+    without = run(program, "patch", "apply", ".", cwd=tmp_path)
+    assert (without.returncode, "pip install 'ranked-ledger[patch]'" in without.stderr) == (24, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.ts"]
+
+    pip = (environment / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check")
+    done = run(*pip, f"{wheel}[patch]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run(program, "patch", "apply", ".", "--no-type-check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(wheel) as archive:
+        module = archive.read("ranked_ledger/_shipped/patches/agent-memory-api/ranked_ledger.ts").decode()
+    assert (tmp_path / "ranked_ledger.ts").read_text(encoding="utf-8").startswith(module)
+    assert run(program, "patch", "revert", ".", cwd=tmp_path).returncode == 0
+    assert function.read_bytes() == contract
+    assert [path.name for path in tmp_path.iterdir()] == ["index.ts"]
