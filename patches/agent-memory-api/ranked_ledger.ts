@@ -44,8 +44,14 @@ const UNAVAILABLE = {
     "The decision ledger is not installed in this project, or out of date.",
     "Push its migrations (`supabase db push`); if that is done, reload PostgREST: `notify pgrst, 'reload schema'`.",
   ],
-  not_configured: ["SUPABASE_URL or SUPABASE_SERVICE_ROLE_KEY is not set.", "Set the secrets of the function."],
-  key_refused: ["The database refuses the function's key.", "Set SUPABASE_SERVICE_ROLE_KEY to a key of this project."],
+  not_configured: [
+    "SUPABASE_URL or SUPABASE_SERVICE_ROLE_KEY is not set.",
+    "Set the secrets of the function.",
+  ],
+  key_refused: [
+    "The database refuses the function's key.",
+    "Set SUPABASE_SERVICE_ROLE_KEY to a key of this project.",
+  ],
   unreachable: ["The ledger could not be reached.", "Check SUPABASE_URL; try again later."],
   timeout: ["The ledger gave no answer in time.", "Try again later, or raise RANKED_LEDGER_TIMEOUT_MS."],
   failed: ["The database could not answer.", "Try again later."],
@@ -66,7 +72,12 @@ const UNAVAILABLE = {
 export class LedgerRefusal extends Error {
   override readonly name = "LedgerRefusal";
 
-  constructor(readonly status: number, readonly code: string, message: string, readonly hint: string | null = null) {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string | null = null,
+  ) {
     super(message);
   }
 
@@ -132,6 +143,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
  *   - `similarity_floor`, `similarity_ceiling`: the cosines that count as relevance 0 and 1, from -1 to 1; 0 and 1.
  *   - `fusion`: of cosine and text, "none" (the cosine alone), "max" or "blend"; none.
  *   - `fusion_weight`: the cosine's share in a blend, 0 to 1; 0.5.
+ * - `with_hits`: true for `ledger.hit` besides: the whole hit as recall_decisions answers it, its line for a prompt included.
+ *   Per memory, so that what the function leaves out of its answer stays out.
  */
 export function recallFields(z: ZodNamespace): Record<never, never> {
   const zod = z as unknown as Zod;
@@ -152,6 +165,7 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
       fusion: zod.enum(["none", "max", "blend"]).nullish(),
       fusion_weight: between(0, 1),
     }).strict().nullish(),
+    with_hits: zod.boolean().nullish(),
   };
 }
 
@@ -219,9 +233,17 @@ export function goesOn(): never {
   return undefined as never;
 }
 
-/** Stands for a value of the vector policy alone: an empty list, and an answer of PostgREST without rows or error. */
+/**
+ * Stands for a value of the vector policy alone: an empty list, which answers `get`, `has` and `size` as an empty map does,
+ * and `data`, `error` and `count` as PostgREST's client does where there are no rows.
+ */
 export function nothing(): never {
-  return Object.assign([], { data: [], error: null, count: 0, status: 200, statusText: "OK" }) as never;
+  const answer = { data: [], error: null, count: 0, status: 200, statusText: "OK" };
+  const map = { size: 0, get: () => undefined, has: () => false };
+  const named = Object.entries({ ...answer, ...map }).map((
+    [name, value],
+  ) => [name, { value, writable: true }]);
+  return Object.defineProperties([], Object.fromEntries(named)) as never; // not enumerable: no entries either
 }
 
 /**
@@ -233,7 +255,9 @@ export function nothing(): never {
  */
 export function list(select = "*"): Promise<never[]> {
   const state = recalls.getStore();
-  if (state?.policy !== "ranked_ledger") throw new Error("rankedLedger.list() is called outside of a ranked recall");
+  if (state?.policy !== "ranked_ledger") {
+    throw new Error("rankedLedger.list() is called outside of a ranked recall");
+  }
   return state.listing ??= rankedRows(state, select).catch((error) => {
     throw state.refusal = LedgerRefusal.of(error);
   });
@@ -307,7 +331,9 @@ async function rankedRows(state: RecallState, select: string): Promise<never[]> 
   state.answer = answer;
   state.hits = hits.filter((hit) => rows.has(hit.memory_id)); // one that was forgotten since it was ranked has no row
   if (state.hits.length) {
-    const touched = ask("rpc/touch_decision_recall", { p_memory_ids: state.hits.map((hit) => hit.memory_id) });
+    const touched = ask("rpc/touch_decision_recall", {
+      p_memory_ids: state.hits.map((hit) => hit.memory_id),
+    });
     state.counting = touched.catch(tell("a recall was not counted"));
   }
   return state.hits.map((hit) => ({
@@ -333,16 +359,20 @@ async function answeredRecall(state: RecallState): Promise<Fields> {
 async function memoryRows(ids: string[], select: string): Promise<Map<string, Fields>> {
   const unspaced = select.replace(/"[^"]*"|\s+/g, (part) => part.trim()); // but within quotes, as supabase-js does
   const path = `agent_memories?select=${encodeURIComponent(unspaced)},ranked_ledger_id:id&id=in.`;
-  const parts = Array.from({ length: Math.ceil(ids.length / 100) }, (_, n) => ids.slice(n * 100, n * 100 + 100));
+  const parts = Array.from(
+    { length: Math.ceil(ids.length / 100) },
+    (_, n) => ids.slice(n * 100, n * 100 + 100),
+  );
   const answers = await Promise.all(parts.map((part) => ask(`${path}(${part.join(",")})`)));
-  return new Map(answers.flat().filter(isFields).map(({ ranked_ledger_id: id, ...row }) => [String(id), row]));
+  return new Map(
+    answers.flat().filter(isFields).map(({ ranked_ledger_id: id, ...row }) => [String(id), row]),
+  );
 }
 
 /** The answer of the function with `policy`, and with `ledger` at each of its memories. */
 function explained(body: Fields, { request, answer, hits, vector, embedding }: RecallState): Fields {
   const { hits: _, ...rest } = answer ?? {};
   const inForce = fields(rest.arguments);
-  const limits = fields(request?.limits);
   const policy = {
     ...picked(rest, ["exact", "shortened", "dropped", "hint"]),
     arguments: inForce,
@@ -350,9 +380,10 @@ function explained(body: Fields, { request, answer, hits, vector, embedding }: R
     memory_types: ["decision"],
     relevance: !vector ? "text" : inForce.p_fusion === "none" ? "cosine" : inForce.p_fusion,
     embedding,
-    not_applied: limits.recency_days == null ? [] : ["limits.recency_days"],
+    not_applied: fields(request?.limits).recency_days == null ? [] : ["limits.recency_days"],
   };
-  const memories = Array.isArray(body.memories) && { memories: withLedger(body.memories, hits, limits.max_tokens) };
+  const memories = Array.isArray(body.memories) &&
+    { memories: withLedger(body.memories, hits, fields(request)) };
   return { ...body, ...memories, policy: { ...fields(body.policy), ...policy } };
 }
 
@@ -361,11 +392,12 @@ const SHOWN =
   "live_dependents successor depends_on rests_on_retired shortened tokens";
 
 /** Each memory with the `ledger` of its hit: found by id, else by its place where both lists are equally long. */
-function withLedger(memories: unknown[], hits: Hit[], maxTokens: unknown): unknown[] {
+function withLedger(memories: unknown[], hits: Hit[], request: Fields): unknown[] {
   const byId = new Map(hits.map((hit) => [hit.memory_id, hit]));
   const byPlace = memories.length === hits.length ? hits : [];
   // what a hit costs covers no alternatives: those are shown as far as the budget goes
-  let room = Number(maxTokens ?? Infinity) - hits.reduce((sum, hit) => sum + Number(hit.tokens ?? 0), 37);
+  let room = Number(fields(request.limits).max_tokens ?? Infinity) -
+    hits.reduce((sum, hit) => sum + Number(hit.tokens ?? 0), 37);
   return memories.map((memory, place) => {
     if (!isFields(memory)) return memory;
     const hit = byId.get(String(memory.memory_id)) ?? byId.get(String(memory.id)) ?? byPlace[place];
@@ -374,16 +406,22 @@ function withLedger(memories: unknown[], hits: Hit[], maxTokens: unknown): unkno
     const cost = Math.ceil(JSON.stringify(alternatives).length / 4);
     const isShown = hit.shortened !== true && cost <= room;
     if (isShown) room -= cost;
-    const ledger = { ...picked(hit, SHOWN.split(" ")), score: hit.ranking_score, dependency: hit.dependency_boost };
+    const ledger = {
+      ...picked(hit, SHOWN.split(" ")),
+      score: hit.ranking_score,
+      dependency: hit.dependency_boost,
+    };
     const rest = hit.shortened === true ? { rationale: null } : isShown ? { alternatives } : {};
-    return { ...memory, ledger: { ...ledger, ...rest } };
+    return { ...memory, ledger: { ...ledger, ...rest, ...(request.with_hits === true && { hit }) } };
   });
 }
 
 /** The first vector in what an embedding service or its wrapper gives; null where none is comparable for pgvector. */
 function vectorIn(value: unknown, depth = 0): number[] | null {
   if (depth > 5 || value === null || value === undefined) return null;
-  if (typeof value === "string") return value.trimStart().startsWith("[") ? vectorIn(parsed(value), depth + 1) : null;
+  if (typeof value === "string") {
+    return value.trimStart().startsWith("[") ? vectorIn(parsed(value), depth + 1) : null;
+  }
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) value = Array.from(value as Float32Array);
   if (Array.isArray(value)) {
     if (typeof value[0] !== "number") return vectorIn(value[0], depth + 1);
@@ -430,14 +468,21 @@ async function supersession(c: ContextLike): Promise<Fields | null> {
   const body = fields(parsed(await bodyText(c)));
   const { action, by, notes, actor_label: actor } = body;
   if (action !== "supersede" && action !== "merge") return null;
-  const [memory] = [await ask(`agent_memories?select=workspace_id,memory_type&id=eq.${id}`)].flat().filter(isFields);
+  const [memory] = [await ask(`agent_memories?select=workspace_id,memory_type&id=eq.${id}`)].flat().filter(
+    isFields,
+  );
   const workspace = memory?.workspace_id;
   if (memory?.memory_type !== "decision" || (body.workspace_id ?? workspace) !== workspace) return null;
   const isText = (value: unknown) => typeof (value ?? "") === "string";
   if (!isText(notes) || !isText(actor)) return null; // the function says what is wrong with it
   if (typeof by !== "string" || !UUID.test(by)) {
     const message = `To ${action} a decision, send "by": the id of the decision that takes its place.`;
-    throw new LedgerRefusal(400, "by_missing", message, `{"action": "${action}", "by": "<id>", "notes": "<reason>"}`);
+    throw new LedgerRefusal(
+      400,
+      "by_missing",
+      message,
+      `{"action": "${action}", "by": "<id>", "notes": "<reason>"}`,
+    );
   }
   const decisions = { p_workspace_id: workspace, p_old: id, p_new: by };
   const sent = set({ ...decisions, p_action: action, p_reason: notes, p_actor: actor });
@@ -493,14 +538,19 @@ export function memory<T>(rows: T): T {
     const ours = set(picked(one.decision, ["rationale", "importance", "step_index", "alternatives"]));
     const theirs = fields(row.metadata);
     const own = theirs.agent_memory; // enrolment reads it before what is beside it
-    const metadata = isFields(own) ? { ...theirs, agent_memory: { ...own, ...ours } } : { ...theirs, ...ours };
+    const metadata = isFields(own)
+      ? { ...theirs, agent_memory: { ...own, ...ours } }
+      : { ...theirs, ...ours };
     return { ...row, ...set({ confidence: one.decision.confidence }), id: one.memoryId, metadata };
   });
   if (!taken.size) return rows;
   if (!Array.isArray(rows)) return filled[0] as T;
   // PostgREST writes null where one row of several lacks a key that another has
   const isGiven = (key: string) => filled.some((row) => fields(row)[key] !== undefined);
-  const absent = { ...(isGiven("metadata") && { metadata: {} }), ...(isGiven("confidence") && { confidence: 0.5 }) };
+  const absent = {
+    ...(isGiven("metadata") && { metadata: {} }),
+    ...(isGiven("confidence") && { confidence: 0.5 }),
+  };
   const told = (row: Fields) => Object.entries(row).filter(([, value]) => value !== undefined);
   return filled.map((row) =>
     isFields(row) ? { id: crypto.randomUUID(), ...absent, ...Object.fromEntries(told(row)) } : row
@@ -536,54 +586,64 @@ function refusalOfDecisions(schema: Schema, kept: Kept[]): { status: number; bod
       message,
     }))
   );
-  if (issues.length) return { status: 400, body: { error: "A decision is not valid; nothing was written.", issues } };
+  if (issues.length) {
+    return { status: 400, body: { error: "A decision is not valid; nothing was written.", issues } };
+  }
   for (const { index, decision: { rationale, alternatives } } of kept) {
     const texts = [rationale ?? "", alternatives ?? []].flat().map(String);
     if (texts.some((text) => SECRETS.some((secret) => secret.test(text)))) {
-      const error = `What looks like a secret is in decisions.${index}, beside its content; nothing was written.`;
+      const error =
+        `What looks like a secret is in decisions.${index}, beside its content; nothing was written.`;
       return { status: 422, body: { error } };
     }
   }
   return null;
 }
 
-/** What of the objects the ledger holds now, once they are linked to what they depend on. */
+/**
+ * What the ledger holds of the objects, once they are linked: `decisions` as it has them, `linked` and `not_linked` to what
+ * they depend on, and `not_written`, which has a `memory_id` where the memory is stored and the ledger lacks it.
+ */
 async function written(kept: Kept[]): Promise<Fields> {
   const ids = kept.flatMap(({ memoryId }) => memoryId && UUID.test(memoryId) ? [memoryId] : []);
   const path = `agent_decision_ledger?select=memory_id,step_index,importance&memory_id=in.(${ids.join(",")})`;
   let missing = "the memory is stored and was not enrolled: enroll_missing_decisions mends it";
   const found = ids.length ? await ask(path).catch((error) => missing = LedgerRefusal.of(error).message) : [];
   const rows = new Map([found].flat().filter(isFields).map((row) => [row.memory_id, row]));
-  const notLinked: Fields[] = [];
-  const decisions: Fields[] = [];
-  const notWritten: Fields[] = [];
+  const report = { decisions: [] as Fields[], linked: [] as Fields[], not_linked: [] as Fields[] };
+  const absent: Fields[] = [];
   for (const one of kept) {
-    const row = one.memoryId && rows.get(one.memoryId);
-    if (row) decisions.push({ index: one.index, ...row, depends_on: await link(one, notLinked) });
-    else {
-      const reason = one.memoryId ? missing : "the function stored no row of this text, as where it knows the key";
-      notWritten.push({ index: one.index, memory_id: one.memoryId ?? null, reason });
+    const row = rows.get(one.memoryId);
+    if (row) {
+      report.decisions.push({ index: one.index, ...row });
+      await link(one, report);
+    } else {
+      const reason = one.memoryId
+        ? missing
+        : "the function stored no row of this text, as where it knows the key";
+      absent.push({ index: one.index, memory_id: one.memoryId ?? null, reason });
     }
   }
-  return { decisions, not_linked: notLinked, not_written: notWritten };
+  return { ...report, not_written: absent };
 }
 
-/** Links a decision to what it depends on; answers what it is linked to. */
-async function link({ decision, memoryId, workspaceId }: Kept, notLinked: Fields[]): Promise<unknown[]> {
-  const linked: unknown[] = [];
+async function link(
+  { decision, memoryId, workspaceId }: Kept,
+  report: Record<string, Fields[]>,
+): Promise<void> {
   let down: LedgerRefusal | null = null; // one call without an answer is enough
   for (const ground of new Set([decision.depends_on ?? []].flat())) {
+    const edge = { memory_id: memoryId, depends_on: ground };
     try {
       if (down) throw down;
       await ask("rpc/link_decisions", { p_workspace_id: workspaceId, p_from: memoryId, p_to: ground });
-      linked.push(ground);
+      report.linked.push(edge);
     } catch (error) {
-      const { status, code, message: reason } = LedgerRefusal.of(error);
-      if (status >= 500) down = LedgerRefusal.of(error);
-      notLinked.push({ memory_id: memoryId, depends_on: ground, code, reason });
+      const refusal = LedgerRefusal.of(error);
+      if (refusal.status >= 500) down = refusal;
+      report.not_linked.push({ ...edge, code: refusal.code, reason: refusal.message });
     }
   }
-  return linked;
 }
 
 // --- requests and answers -------------------------------------------------------------------------------------------
@@ -599,7 +659,9 @@ async function keyIsRight(c: ContextLike): Promise<boolean> {
   const given = c.req.raw.headers.get("x-brain-key") ?? new URL(c.req.raw.url).searchParams.get("key");
   if (!key || !given) return false;
   const digest = (text: string) => crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  const [ours, theirs] = (await Promise.all([digest(key), digest(given)])).map((buffer) => new Uint8Array(buffer));
+  const [ours, theirs] = (await Promise.all([digest(key), digest(given)])).map((buffer) =>
+    new Uint8Array(buffer)
+  );
   return ours.reduce((difference, byte, index) => difference | (byte ^ theirs[index]), 0) === 0;
 }
 
@@ -621,7 +683,12 @@ function replaceBody(c: ContextLike, body: string): void {
 }
 
 /** An answer in the place of that of the route, whose other headers stay. */
-function respond(c: ContextLike, status: number, body: string, type = "application/json; charset=UTF-8"): void {
+function respond(
+  c: ContextLike,
+  status: number,
+  body: string,
+  type = "application/json; charset=UTF-8",
+): void {
   const headers = new Headers(c.res.headers);
   for (const name of ["content-length", "content-encoding", "etag"]) headers.delete(name);
   headers.set("content-type", type);
@@ -683,7 +750,9 @@ function refusalOf(status: number, { code: given, message, hint }: Fields): Ledg
   const own = INVALID.test(code) ? 400 : STATUS[code];
   if (own) return new LedgerRefusal(own, code, String(message), typeof hint === "string" ? hint : null);
   if (status === 401 || status === 403) return LedgerRefusal.unavailable("key_refused");
-  return code ? LedgerRefusal.unavailable("failed", code) : LedgerRefusal.unavailable("unexpected", `HTTP ${status}`);
+  return code
+    ? LedgerRefusal.unavailable("failed", code)
+    : LedgerRefusal.unavailable("unexpected", `HTTP ${status}`);
 }
 
 /** Logs a failure that costs nobody the answer. */
@@ -711,6 +780,7 @@ interface Zod {
   array(element: Schema): Schema;
   string(): Schema;
   number(): Schema;
+  boolean(): Schema;
   enum(values: string[]): Schema;
 }
 
