@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ranked_ledger.patching import finding, folder, marks, rules, source, typing_check
+from ranked_ledger.patching import deno, finding, folder, marks, rules, source
+from ranked_ledger.patching.deno import TypeCheck
 from ranked_ledger.patching.finding import Place
 from ranked_ledger.patching.folder import Function
 from ranked_ledger.patching.problems import EditedError, PatchError, PlacesError, Refusal
-from ranked_ledger.patching.typing_check import TypeCheck
 
 __all__ = [
     "EditedError",
@@ -134,19 +134,12 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
     bom, original = (
         (_BOM, function.original[1:]) if function.original.startswith(_BOM) else ("", function.original)
     )
-    if (line := source.Source(original, function.file.suffix).broken_line) is not None:
-        raise PatchError(
-            f"{function.file.name} does not parse, at line {line}",
-            hint="mend the file first: deno check shows what is wrong",
-        )
+    _check_syntax(function.file, original)
     found = finding.find(original, function.file.suffix, left_out)
     if found.refusals:
         raise PlacesError(str(function.file), found.refusals)
     patched = marks.insert(original, found.insertions)
-    if (
-        marks.take_out(patched)[0] != original
-        or source.Source(patched, function.file.suffix).broken_line is not None
-    ):
+    if marks.take_out(patched)[0] != original or not _parses(patched, function.file.suffix):
         raise PatchError(
             f"the patched {function.file.name} would not parse, or not come apart again; nothing was written",
             hint="this is a fault of the patch: please report it, with the lines around its places",
@@ -158,7 +151,7 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
         state = "outdated" if function.pieces else "absent"
     types = None
     if type_check and state != "current":
-        types = typing_check.check(function.file, function.original, patched, folder.sealed_module())
+        types = deno.check(function.file, function.original, patched, folder.sealed_module())
     places = tuple(sorted(found.places, key=lambda place: place.line))
     return Plan(function, patched, state, places, tuple(found.missing), left_out, types)  # type: ignore[arg-type]
 
@@ -202,6 +195,21 @@ def revert(folder_: str | Path) -> Reverted:
         if as_before:
             function.backup_file.unlink()
     return Reverted(function.file, changed, as_before)
+
+
+def _parses(text: str, suffix: str) -> bool:
+    """By Deno's parser where it is present: ast-grep's lets some faults pass, and stumbles over some rare syntax."""
+    by_deno = deno.parses(text, suffix)
+    return source.Source(text, suffix).broken_line is None if by_deno is None else by_deno
+
+
+def _check_syntax(file: Path, text: str) -> None:
+    if not _parses(text, file.suffix):
+        line = source.Source(text, file.suffix).broken_line
+        raise PatchError(
+            f"{file.name} does not parse" + (f", at line {line}" if line else ""),
+            hint="mend the file first: deno check shows what is wrong",
+        )
 
 
 def _refuse_module(function: Function) -> None:

@@ -1,4 +1,4 @@
-"""Whether the patched file still passes the type checker, where Deno is present."""
+"""Whether the patched file parses and passes the type checker, where Deno is present."""
 
 from __future__ import annotations
 
@@ -63,6 +63,26 @@ def check(file: Path, original: str, patched: str, module: str) -> TypeCheck:
     return TypeCheck("skipped", f"{file.name} does not pass it without the patch either")
 
 
+def parses(text: str, suffix: str) -> bool | None:
+    """What Deno's own parser says; None where Deno is absent. It notices what ast-grep's lets pass: `f(a,, b)`."""
+    deno = find_deno()
+    if deno is None:
+        return None
+    command = [deno, "fmt", "--no-config", f"--ext={suffix.removeprefix('.')}", "-"]
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode(),
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env=_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.returncode == 0
+
+
 def find_deno() -> str | None:
     """Deno on the path, or beside this Python."""
     return shutil.which("deno") or shutil.which("deno", path=str(Path(sys.executable).parent))
@@ -83,12 +103,16 @@ def _beside(file: Path, text: str, module: str | None) -> Iterator[Path]:
         module_copy.unlink(missing_ok=True)
 
 
+def _environment() -> dict[str, str]:
+    return os.environ | {"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_NO_PROMPT": "1"}
+
+
 def _run(deno: str, file: Path) -> str | None:
     """What the checker complains of, or None."""
     done = subprocess.run(
         [deno, "check", "--quiet", "--no-lock", file.name],
         cwd=file.parent,
-        env=os.environ | {"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_NO_PROMPT": "1"},
+        env=_environment(),
         capture_output=True,
         text=True,
         errors="replace",
