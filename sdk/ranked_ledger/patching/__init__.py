@@ -198,7 +198,7 @@ def revert(folder_: str | Path) -> Reverted:
 
 
 def _parses(text: str, suffix: str) -> bool:
-    """By Deno's parser where it is present: ast-grep's lets some faults pass, and stumbles over some rare syntax."""
+    """By Deno's parser where it is present: ast-grep's lets some faults pass, and trips over rare syntax."""
     by_deno = deno.parses(text, suffix)
     return source.Source(text, suffix).broken_line is None if by_deno is None else by_deno
 

@@ -64,7 +64,7 @@ def check(file: Path, original: str, patched: str, module: str) -> TypeCheck:
 
 
 def parses(text: str, suffix: str) -> bool | None:
-    """What Deno's own parser says; None where Deno is absent. It notices what ast-grep's lets pass: `f(a,, b)`."""
+    """What Deno's own parser says, which knows that `f(a,, b)` is wrong; None where Deno is absent."""
     deno = find_deno()
     if deno is None:
         return None
