@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NetworkError,
         NotFoundError,
         NotInstalledError,
+        NotPatchedError,
         PermissionDeniedError,
         RankedLedgerError,
         RateLimitError,
@@ -41,6 +42,15 @@ if TYPE_CHECKING:
         UnexpectedResponseError,
     )
     from ranked_ledger.explanation import Component, Explanation, Origin
+    from ranked_ledger.function.answers import (
+        FunctionMemory,
+        FunctionRecall,
+        NotLinked,
+        Recorded,
+        VectorRecall,
+    )
+    from ranked_ledger.function.async_client import AsyncMemoryFunction
+    from ranked_ledger.function.client import MemoryFunction
     from ranked_ledger.models import (
         UNSET,
         ChainLink,
@@ -75,7 +85,8 @@ if TYPE_CHECKING:
     __version__: str
 else:
     _HOMES = (
-        "client", "async_client", "embeddings", "errors", "explanation", "models", "recalls", "timeline",
+        "client", "async_client", "embeddings", "errors", "explanation", "function.answers",
+        "function.async_client", "function.client", "models", "recalls", "timeline",
     )  # fmt: skip
 
     def __getattr__(name):
@@ -98,6 +109,7 @@ __all__ = [
     "UNSET",
     "APIError",
     "AsyncEmbedder",
+    "AsyncMemoryFunction",
     "AsyncOpenAICompatibleEmbedder",
     "AsyncRankedLedger",
     "AsyncTimeline",
@@ -120,16 +132,21 @@ __all__ = [
     "EnrolmentFailure",
     "Explanation",
     "Forgotten",
+    "FunctionMemory",
+    "FunctionRecall",
     "GoneError",
     "Hit",
     "Impact",
     "InvalidArgumentError",
     "LoopError",
     "LostGround",
+    "MemoryFunction",
     "NetworkError",
     "NewDecision",
     "NotFoundError",
     "NotInstalledError",
+    "NotLinked",
+    "NotPatchedError",
     "OpenAICompatibleEmbedder",
     "Origin",
     "Page",
@@ -140,6 +157,7 @@ __all__ = [
     "RankedLedgerError",
     "RateLimitError",
     "Recall",
+    "Recorded",
     "RequestTimeoutError",
     "SchemaTooNewError",
     "SchemaTooOldError",
@@ -152,6 +170,7 @@ __all__ = [
     "Transition",
     "UnexpectedResponseError",
     "UsageMarked",
+    "VectorRecall",
     "Weights",
     "WorkspaceSettings",
     "WorkspaceStatus",

@@ -9,6 +9,7 @@
     ├── RequestTimeoutError (TimeoutError)    no answer in time, or the database gave up
     └── APIError                              the server answered, and the answer is no
         ├── NotInstalledError                 the ledger's functions are not in this project
+        │   └── NotPatchedError               an edge function lacks the patch, or the part that is asked
         ├── SchemaVersionError
         │   ├── SchemaTooOldError             push the newer migrations
         │   └── SchemaTooNewError             upgrade this package
@@ -128,6 +129,10 @@ class APIError(RankedLedgerError):
 
 class NotInstalledError(APIError):
     """The ledger's functions are not in this project, or PostgREST has not seen them yet."""
+
+
+class NotPatchedError(NotInstalledError):
+    """The agent-memory-api function lacks Ranked Ledger's patch, or the part of it that was asked."""
 
 
 class SchemaVersionError(APIError):

@@ -27,6 +27,8 @@ CORE = [
     "embeddings",
     "errors",
     "explanation",
+    "function.client",
+    "function.session",
     "models",
     "prompts",
     "recalling",

@@ -1,0 +1,173 @@
+"""Between an `Errand` and HTTP, as `ranked_ledger.wire` is for the database's functions. Pure.
+
+A refusal is `{error, code, hint}` where the patch gives it, `{error, ...}` in a form of the copy's own where
+the function does, and the platform's where neither was reached. Codes and statuses are mapped, never texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import httpx
+
+from ranked_ledger import errors, wire, wording
+from ranked_ledger.errors import (
+    HINTS,
+    APIError,
+    AuthenticationError,
+    ConflictError,
+    InvalidArgumentError,
+    NotFoundError,
+    NotInstalledError,
+    NotPatchedError,
+    PermissionDeniedError,
+    RankedLedgerError,
+    RateLimitError,
+    RequestTimeoutError,
+    ServiceUnavailableError,
+    UnexpectedResponseError,
+)
+from ranked_ledger.function.errands import PATCH_HINT, Errand
+
+T = TypeVar("T")
+
+# What the patch answers besides the codes of the database.
+BY_CODE: Final[Mapping[str, type[RankedLedgerError]]] = MappingProxyType(
+    {
+        "by_missing": InvalidArgumentError,
+        "bypassed": NotPatchedError,
+        "key_refused": ServiceUnavailableError,
+        "not_configured": ServiceUnavailableError,
+        "not_installed": NotInstalledError,
+        "timeout": RequestTimeoutError,
+        "unexpected": ServiceUnavailableError,
+        "unreachable": ServiceUnavailableError,
+    }
+)
+BY_STATUS: Final[Mapping[int, type[RankedLedgerError]]] = MappingProxyType(
+    {
+        **errors.BY_STATUS,
+        400: InvalidArgumentError,
+        401: AuthenticationError,
+        403: PermissionDeniedError,
+        404: NotFoundError,
+        409: ConflictError,
+        422: InvalidArgumentError,
+        546: ServiceUnavailableError,  # Supabase's own: the function went beyond its memory or time
+    }
+)
+
+_PLACE: Final = (
+    "check that the URL is that of an agent-memory-api function, such as "
+    "https://<project>.supabase.co/functions/v1/agent-memory-api"
+)
+_HINTS: Final[Mapping[type[RankedLedgerError], str]] = MappingProxyType(
+    {
+        AuthenticationError: "use the access key that the function has as MCP_ACCESS_KEY; where the platform "
+        "asks for a JWT before the function is reached, deploy it with --no-verify-jwt",
+        PermissionDeniedError: "use the access key that the function has as MCP_ACCESS_KEY",
+        ConflictError: "use a new idempotency key for a new request",
+        NotPatchedError: PATCH_HINT,
+        UnexpectedResponseError: _PLACE,
+    }
+)
+_REFUSED_TEXT: Final = "take what looks like a secret or a transcript out of the text"
+_MOST_ISSUES: Final = 3
+
+
+def decode(errand: Errand[T], response: httpx.Response, now: datetime) -> T:
+    """The errand's value, or the error that the answer stands for. `now` is for `Retry-After` dates."""
+    if not response.is_success:
+        raise _refusal(errand, response, now)
+    try:
+        return wire.decode(errand, response, now)
+    except UnexpectedResponseError as error:
+        error.hint = f"{_PLACE}, and that its patch is up to date: {PATCH_HINT}"
+        raise
+
+
+def _refusal(errand: Errand[Any], response: httpx.Response, now: datetime) -> RankedLedgerError:
+    told, status = wire.told_by(response), response.status_code
+    said = wire.text_of(told.get("error"))
+    code = wire.text_of(told.get("code")) if said else None  # the platform's codes are not the patch's
+    kind = _kind(errand, told, code, status)
+    message = next(
+        (text for text in (said, wire.text_of(told.get("message")), wire.text_of(told.get("msg"))) if text),
+        f"the function answered {status} {response.reason_phrase}".rstrip(),
+    )
+    hint = wire.text_of(told.get("hint")) if code else None
+    error = kind(
+        wording.of_the_sdk(message) if code else message,
+        code=code,
+        detail="; ".join(_issues(told)) or None,
+        hint=wording.of_the_sdk(hint) if hint else _hint(kind, status),
+        status=status,
+        request_id=wire.request_id(response.headers),
+    )
+    if isinstance(error, (RateLimitError, ServiceUnavailableError)):
+        error.retry_after = wire.retry_after(response.headers.get("retry-after"), now)
+    return error
+
+
+def _kind(
+    errand: Errand[Any], told: Mapping[str, Any], code: str | None, status: int
+) -> type[RankedLedgerError]:
+    if code is not None:
+        if code in BY_CODE:
+            return BY_CODE[code]
+        known = errors.classify(code, status)
+        if known is not APIError:
+            return known
+    elif _lacks_a_part(errand, told, status):
+        return NotPatchedError
+    elif status == 404 and "error" not in told:
+        return UnexpectedResponseError  # no route, or no function
+    return BY_STATUS.get(status, APIError if status >= 400 else UnexpectedResponseError)
+
+
+def _lacks_a_part(errand: Errand[Any], told: Mapping[str, Any], status: int) -> bool:
+    """Whether this is what a function says where the part of the patch that the errand needs is not in it."""
+    if errand.function == "supersede":
+        # an update of nothing: the function's own supersede has never worked
+        return status == 500
+    if errand.function == "record":
+        # a decision that is no plain text
+        return status in (400, 422) and any(
+            one.get("code") == "invalid_type"
+            and one.get("expected") == "string"
+            and _path(one)[-2:] == ["decisions", 0]
+            for one in _found_issues(told)
+        )
+    return False
+
+
+def _hint(kind: type[RankedLedgerError], status: int) -> str | None:
+    if status == 422 and kind is InvalidArgumentError:
+        return _REFUSED_TEXT
+    return _HINTS.get(kind) or HINTS.get(kind)
+
+
+def _issues(told: Mapping[str, Any]) -> Iterator[str]:
+    """What zod found wrong with the request, the first of it."""
+    for one in _found_issues(told)[:_MOST_ISSUES]:
+        place = ".".join(map(str, _path(one))) or "the body"
+        yield f"{place}: {wire.text_of(one.get('message')) or 'is wrong'}"
+
+
+def _found_issues(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    error = told.get("error")
+    places = (told, error) if isinstance(error, Mapping) else (told,)
+    for place in places:
+        for name in ("issues", "errors", "details"):
+            found = place.get(name)
+            if isinstance(found, list):
+                return [one for one in found if isinstance(one, Mapping)]
+    return []
+
+
+def _path(issue: Mapping[str, Any]) -> list[Any]:
+    path = issue.get("path")
+    return path if isinstance(path, list) else []
