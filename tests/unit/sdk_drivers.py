@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ranked_ledger import AsyncRankedLedger, AsyncTimeline, RankedLedger
+from ranked_ledger import AsyncMemoryFunction, AsyncRankedLedger, AsyncTimeline, MemoryFunction, RankedLedger
 
-Client = RankedLedger | AsyncRankedLedger
+Client = RankedLedger | AsyncRankedLedger | MemoryFunction | AsyncMemoryFunction
 
 
 class Driver:
@@ -38,8 +38,8 @@ class Driver:
         return Driver(self.client.with_options(**options), self._runner)
 
     def close(self) -> None:
-        closing = self.client.close() if isinstance(self.client, RankedLedger) else self.client.aclose()
-        self.result(closing)
+        synchronous = isinstance(self.client, (RankedLedger, MemoryFunction))
+        self.result(self.client.close() if synchronous else self.client.aclose())
 
 
 async def _awaited(value: Any) -> Any:

@@ -39,6 +39,7 @@ BY_CODE: Final[Mapping[str, type[RankedLedgerError]]] = MappingProxyType(
     {
         "by_missing": InvalidArgumentError,
         "bypassed": NotPatchedError,
+        "failed": ServiceUnavailableError,
         "key_refused": ServiceUnavailableError,
         "not_configured": ServiceUnavailableError,
         "not_installed": NotInstalledError,
@@ -93,16 +94,16 @@ def _refusal(errand: Errand[Any], response: httpx.Response, now: datetime) -> Ra
     told, status = wire.told_by(response), response.status_code
     said = wire.text_of(told.get("error"))
     code = wire.text_of(told.get("code")) if said else None  # the platform's codes are not the patch's
-    kind = _kind(errand, told, code, status)
-    message = next(
-        (text for text in (said, wire.text_of(told.get("message")), wire.text_of(told.get("msg"))) if text),
-        f"the function answered {status} {response.reason_phrase}".rstrip(),
-    )
+    lacking = None if code else _lacking(errand, told, status)
+    kind = NotPatchedError if lacking else _kind(told, code, status)
+    said = said or wire.text_of(told.get("message")) or wire.text_of(told.get("msg"))
+    issues = "; ".join(_issues(told)) or None
+    message = lacking or said or f"the function answered {status} {response.reason_phrase}".rstrip()
     hint = wire.text_of(told.get("hint")) if code else None
     error = kind(
         wording.of_the_sdk(message) if code else message,
         code=code,
-        detail="; ".join(_issues(told)) or None,
+        detail=said if lacking else issues,
         hint=wording.of_the_sdk(hint) if hint else _hint(kind, status),
         status=status,
         request_id=wire.request_id(response.headers),
@@ -112,36 +113,35 @@ def _refusal(errand: Errand[Any], response: httpx.Response, now: datetime) -> Ra
     return error
 
 
-def _kind(
-    errand: Errand[Any], told: Mapping[str, Any], code: str | None, status: int
-) -> type[RankedLedgerError]:
+def _kind(told: Mapping[str, Any], code: str | None, status: int) -> type[RankedLedgerError]:
     if code is not None:
         if code in BY_CODE:
             return BY_CODE[code]
         known = errors.classify(code, status)
         if known is not APIError:
             return known
-    elif _lacks_a_part(errand, told, status):
-        return NotPatchedError
-    elif status == 404 and "error" not in told:
+    if status == 404 and "error" not in told:
         return UnexpectedResponseError  # no route, or no function
     return BY_STATUS.get(status, APIError if status >= 400 else UnexpectedResponseError)
 
 
-def _lacks_a_part(errand: Errand[Any], told: Mapping[str, Any], status: int) -> bool:
-    """Whether this is what a function says where the part of the patch that the errand needs is not in it."""
-    if errand.function == "supersede":
-        # an update of nothing: the function's own supersede has never worked
-        return status == 500
-    if errand.function == "record":
-        # a decision that is no plain text
-        return status in (400, 422) and any(
-            one.get("code") == "invalid_type"
-            and one.get("expected") == "string"
-            and _path(one)[-2:] == ["decisions", 0]
-            for one in _found_issues(told)
+def _lacking(errand: Errand[Any], told: Mapping[str, Any], status: int) -> str | None:
+    """Which part of the patch a function lacks that says this to the errand."""
+    # an update of nothing: the function's own supersede has never worked
+    if errand.function == "supersede" and status == 500:
+        return (
+            "the function could not supersede: it lacks that part of the patch, or the decision is not one "
+            "of this workspace"
         )
-    return False
+    if errand.function == "record" and any(map(_is_of_plain_text, _found_issues(told))):
+        return "the function takes decisions as plain texts only: it lacks the write-back part of the patch"
+    return None
+
+
+def _is_of_plain_text(issue: Mapping[str, Any]) -> bool:
+    """Whether zod says that the decision should have been a string."""
+    wanted = (issue.get("code"), issue.get("expected"))
+    return wanted == ("invalid_type", "string") and _path(issue)[-2:] == ["decisions", 0]
 
 
 def _hint(kind: type[RankedLedgerError], status: int) -> str | None:
