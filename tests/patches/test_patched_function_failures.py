@@ -1,0 +1,401 @@
+"""What a patched function answers when the embedding service, the ledger, the database or the request are not as they should be."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ranked_ledger import RankedLedger, doctor
+from ranked_ledger.stack import StackInfo
+from tests.patches import rig
+from tests.patches.patched import ask, body, database, ids, patched, question, recall, write
+
+QUEUE = "The job queue lives in PostgreSQL, beside the data"
+QUICK = {"RANKED_LEDGER_EMBEDDING_TIMEOUT_MS": "200", "RANKED_LEDGER_TIMEOUT_MS": "2000"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return patched(tmp_path_factory.mktemp("patched"))
+
+
+@pytest.fixture(scope="module")
+def wordless(folder: Path, project: StackInfo) -> Iterator[rig.Function]:
+    """A patched function whose embedding service is down."""
+    with rig.absent_embeddings() as url, rig.running(folder, project, url) as function:
+        yield function
+
+
+@pytest.fixture(scope="module")
+def bare_project() -> Iterator[StackInfo]:
+    """A host's Open Brain without the ledger."""
+    with rig.served_project(ledger=False) as info:
+        yield info
+
+
+@pytest.fixture
+def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
+    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
+        yield ledger
+
+
+# --- no usable embedding ---
+
+
+@pytest.mark.parametrize(
+    ("service", "reason"),
+    [
+        pytest.param(rig.absent_embeddings, "failed", id="absent"),
+        pytest.param(rig.silent_embeddings, "timeout", id="silent"),
+        pytest.param(lambda: rig.answering_embeddings({"error": "no credit"}, 402), "failed", id="refuses"),
+        pytest.param(lambda: rig.answering_embeddings(rig.vector_of(8)), "dimension", id="another dimension"),
+        pytest.param(lambda: rig.answering_embeddings(rig.vector_of(20_000)), "unusable", id="too long"),
+        pytest.param(lambda: rig.answering_embeddings(rig.vector_of(0)), "unusable", id="empty"),
+        pytest.param(
+            lambda: rig.answering_embeddings({"data": [{"embedding": "AAAA"}]}), "unusable", id="text"
+        ),
+        pytest.param(
+            lambda: rig.answering_embeddings({"data": [{"embedding": [1e300] * rig.DIMENSION}]}),
+            "unusable",
+            id="beyond float4",
+        ),
+        pytest.param(
+            lambda: rig.answering_embeddings({"data": [{"embedding": [0] * rig.DIMENSION}]}),
+            "unusable",
+            id="zeros",
+        ),
+    ],
+)
+def test_without_a_usable_embedding_the_ranked_policy_answers_from_text(
+    folder: Path,
+    project: StackInfo,
+    ledger: RankedLedger,
+    service: Callable[[], AbstractContextManager[str]],
+    reason: str,
+) -> None:
+    queue = ledger.record(QUEUE)
+    with service() as url, rig.running(folder, project, url, env=QUICK) as function:
+        answer = recall(function, ledger.workspace, "job queue")
+        if reason != "timeout":  # there the vector policy waits, as it always has
+            vector = ask(function, ledger.workspace, "job queue", recall_policy="vector")
+            assert vector.status_code in {200, 500}
+            assert "policy" not in vector.json()
+            assert vector.status_code == 500 or reason == "unusable"
+    assert ids(answer) == [str(queue.memory_id)]
+    assert answer["memories"][0]["ledger"]["relevance_source"] == "fts"
+    assert (answer["policy"]["embedding"], answer["policy"]["relevance"]) == (reason, "text")
+    with database(project) as rows:
+        (policy,) = rows(
+            "select response_policy from agent_memory_recall_traces where workspace_id = %s "
+            "and response_policy ->> 'recall_policy' = 'ranked_ledger'",
+            ledger.workspace,
+        )
+    assert policy["response_policy"]["embedding"] == reason
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "new Float32Array(await embed(payload.query))",
+        "JSON.stringify(await embed(payload.query))",
+        "{ embedding: await embed(payload.query) }",
+        "{ data: [{ embedding: await embed(payload.query) }] }",
+        "{ embeddings: [await embed(payload.query)] }",
+        "[await embed(payload.query)]",
+    ],
+)
+def test_a_vector_is_found_in_what_the_functions_client_gives(
+    project: StackInfo, embeddings: str, workspace: str, tmp_path: Path, shape: str
+) -> None:
+    folder = patched(
+        tmp_path, ("const embedding = await embed(payload.query);", f"const embedding: any = {shape};")
+    )
+    with rig.running(folder, project, embeddings) as function:
+        write(function, workspace, QUEUE)
+        answer = recall(function, workspace, "Where are jobs kept?")
+    assert answer["policy"]["embedding"] == "used"
+    assert answer["memories"][0]["similarity"] > 0.5
+
+
+# --- no ledger, no database ---
+
+
+def test_without_the_ledger_only_the_ranked_policy_is_refused(
+    folder: Path, bare_project: StackInfo, embeddings: str, workspace: str
+) -> None:
+    with rig.running(folder, bare_project, embeddings) as function:
+        plain = write(function, workspace, QUEUE)
+        assert "ledger" not in plain
+        vector = recall(function, workspace, "job queue", recall_policy="vector")
+        assert ids(vector) == ids(plain)
+        used = function.http.post(
+            f"/recall/{vector['request_id']}/usage", json={"used_memory_ids": ids(plain)}
+        )
+        assert used.status_code == 200
+
+        refused = ask(function, workspace, "job queue")
+        assert refused.status_code == 503
+        assert refused.json()["code"] == "not_installed"
+        assert "supabase db push" in refused.json()["hint"]
+        written = write(function, workspace, {"content": "Another one", "rationale": "r"})
+        (missing,) = written["ledger"]["not_written"]
+        assert missing["memory_id"] == ids(written)[0]
+        assert "not installed" in missing["reason"]
+        by = {"action": "supersede", "by": ids(written)[0]}
+        review = function.http.patch(f"/memories/{ids(plain)[0]}/review", json=by)
+        assert (review.status_code, review.json()["code"]) == (503, "not_installed")
+        assert "Uncaught" not in function.log()
+    with database(bare_project) as rows:
+        assert len(rows("select from agent_memory_recall_traces where workspace_id = %s", workspace)) == 1
+
+
+def test_a_stale_cache_is_told_as_what_it_is(
+    folder: Path, bare_project: StackInfo, embeddings: str, workspace: str
+) -> None:
+    with (
+        psycopg.connect(bare_project.db_url, autocommit=True) as owner,
+        rig.running(folder, bare_project, embeddings) as function,
+    ):
+        for migration in rig.deploy.migrations():
+            owner.execute(migration.read_bytes())
+        with RankedLedger(bare_project.url, bare_project.secret_key, workspace=workspace) as client:
+            doctor.await_functions(client)
+        assert ask(function, workspace, "job queue").status_code == 200
+        # what PostgREST still knows and the database does not
+        owner.execute("alter function recall_decisions rename to recalled")
+        stale = ask(function, workspace, "job queue")
+        owner.execute("alter function recalled rename to recall_decisions")
+    assert (stale.status_code, stale.json()["code"]) == (503, "not_installed")
+    assert "notify pgrst" in stale.json()["hint"]
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """What stands before a database that is away: a page, whatever is asked."""
+
+    status: ClassVar[int] = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(b"<html>Bad gateway</html>")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"] or 0))
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: its log would be among the tests'."""
+
+
+@contextlib.contextmanager
+def page(status: int) -> Iterator[str]:
+    handler = type("Page", (Proxy,), {"status": status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("service", "code"),
+    [
+        pytest.param(rig.absent_embeddings, "unreachable", id="nobody listens"),
+        pytest.param(rig.silent_embeddings, "timeout", id="nobody answers"),
+        pytest.param(lambda: page(200), "unexpected", id="a page"),
+        pytest.param(lambda: page(502), "unexpected", id="a gateway's page"),
+        pytest.param(lambda: page(302), "unreachable", id="a redirect to nowhere"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_503_and_says_nothing_of_keys(
+    folder: Path,
+    project: StackInfo,
+    embeddings: str,
+    service: Callable[[], AbstractContextManager[str]],
+    code: str,
+) -> None:
+    with service() as url:
+        env = {"SUPABASE_URL": url, "RANKED_LEDGER_TIMEOUT_MS": "300"}
+        with rig.running(folder, project, embeddings, env=env) as function:
+            refused = ask(function, "anywhere", "job queue")
+            decision = f"/memories/{uuid4()}/review"
+            review = function.http.patch(decision, json={"action": "merge", "by": str(uuid4())})
+            said = function.log() + refused.text + review.text
+    assert (refused.status_code, refused.json()["code"]) == (503, code)
+    assert review.status_code == 503
+    assert project.secret_key not in said
+    assert rig.ACCESS_KEY not in said
+
+
+@pytest.mark.parametrize("key", ["sb_secret_" + "x" * 20, "not.a.key"])
+def test_a_refused_key_is_503_and_is_not_told(
+    folder: Path, project: StackInfo, embeddings: str, workspace: str, key: str
+) -> None:
+    with rig.running(folder, project, embeddings, service_key=key) as function:
+        refused = ask(function, workspace, "job queue")
+        said = function.log() + refused.text
+    assert (refused.status_code, refused.json()["code"]) == (503, "key_refused")
+    assert key not in said
+
+
+def test_without_an_access_key_the_module_does_nothing_before_the_function(
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger
+) -> None:
+    """Here the copy lets everybody in: what it does is its own affair, and no more than before."""
+    old, new = ledger.record(QUEUE), ledger.record("Another one")
+    review, by = f"/memories/{old.memory_id}/review", {"action": "supersede", "by": str(new.memory_id)}
+    folder = patched(tmp_path, ("if (!accessKey || given", "if (accessKey && given"))
+    with rig.running(folder, project, embeddings, env={"MCP_ACCESS_KEY": ""}) as function:
+        for headers in ({}, {"x-brain-key": ""}, {"x-brain-key": "undefined"}):
+            assert function.http.patch(review, json=by, headers=headers).status_code == 500
+        objects = body(ledger.workspace, decisions=[{"content": QUEUE}])
+        assert function.http.post("/writeback", json=objects).status_code == 400
+    assert ledger.get(old).lifecycle_status == "active"
+
+
+# --- requests of all kinds ---
+
+TEXTS = st.text(max_size=40) | st.sampled_from(
+    ["\x00", "a\x00b", "'; drop table thoughts; --", "job queue", "ﷺ" * 99]
+)
+NUMBERS = (
+    st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1e308, -0.0, 2**63])
+)
+ANY = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(TEXTS, children, max_size=3),
+    max_leaves=8,
+)
+UNIT = st.floats(0, 1)
+WEIGHT = st.floats(0, 1e300)
+RANKING = st.fixed_dictionaries(
+    {},
+    optional={
+        "weights": st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(("relevance", "importance", "recency", "dependency"), WEIGHT)
+        ),
+        "half_life_steps": st.floats(0, 1e300, exclude_min=True),
+        "dependency_saturation": st.floats(0, 1e300, exclude_min=True),
+        "similarity_floor": st.floats(-1, 1),
+        "similarity_ceiling": st.floats(-1, 1),
+        "fusion": st.sampled_from(["none", "max", "blend"]),
+        "fusion_weight": UNIT,
+    },
+)
+# within the schema, to the ends of its ranges: these reach the ledger
+VALID = st.fixed_dictionaries(
+    {"query": TEXTS.filter(bool)},
+    optional={
+        "project_id": TEXTS,
+        "task_id": TEXTS,
+        "current_step": st.integers(0, 10**9) | st.none(),
+        "min_relevance": UNIT,
+        "ranking": RANKING,
+        "with_hits": st.booleans(),
+        "limits": st.fixed_dictionaries(
+            {}, optional={"max_items": st.integers(1, 50), "max_tokens": st.integers(256, 20_000)}
+        ),
+        "scope": st.fixed_dictionaries(
+            {},
+            optional={
+                "visibility": st.sampled_from(
+                    ["personal", "channel", "project", "workspace", "organization"]
+                ),
+                "project_only": st.booleans(),
+                "include_unconfirmed": st.booleans(),
+                "include_stale": st.booleans(),
+            },
+        ),
+    },
+)
+# any field may be anything
+HOSTILE = st.fixed_dictionaries(
+    {"query": ANY},
+    optional=dict.fromkeys(
+        (
+            *("workspace_id", "project_id", "task_id", "flow_id", "runtime", "channel", "scope", "limits"),
+            *("sensitivity", "current_step", "min_relevance", "ranking", "with_hits", "schema_version"),
+        ),
+        ANY,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def embedded(folder: Path, project: StackInfo) -> Iterator[rig.Function]:
+    """A patched function whose embedding service answers at once, always the same."""
+    with (
+        rig.answering_embeddings(rig.vector_of(rig.DIMENSION)) as url,
+        rig.running(folder, project, url, env=QUICK) as function,
+    ):
+        write(function, "hostile", QUEUE, {"content": "Another one", "importance": 1})
+        yield function
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(asked=VALID | HOSTILE)
+def test_no_request_makes_the_ranked_policy_fail_where_the_vector_policy_does_not(
+    embedded: rig.Function, asked: dict[str, Any]
+) -> None:
+    sent = body("hostile") | asked | {"recall_policy": "ranked_ledger"}
+    answer = embedded.http.post("/recall", json=sent)
+    if answer.status_code == 200:
+        assert answer.json()["policy"]["recall_policy"] == "ranked_ledger"
+    elif answer.status_code != 400:
+        vector = embedded.http.post("/recall", json=sent | {"recall_policy": "vector"})
+        assert (answer.status_code, answer.json()) == (vector.status_code, vector.json())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(b'{"recall_policy": "ranked_ledger"', id="cut off"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"a":' * 50_000 + b"1" + b"}" * 50_000, id="deep and whole"),
+        pytest.param(b'{"query": "\\ud800", "recall_policy": "ranked_ledger"}', id="half a character"),
+        pytest.param(b"\x00" * 1000, id="zeros"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/recall", "/writeback", f"/memories/{uuid4()}/review"])
+def test_a_broken_body_is_the_functions_to_refuse(wordless: rig.Function, path: str, broken: bytes) -> None:
+    method = "PATCH" if path.endswith("review") else "POST"
+    assert wordless.http.request(method, path, content=broken).status_code == 400
+    assert wordless.http.get("/health").status_code == 200
+
+
+def test_a_huge_query_is_refused_by_the_ledger_in_words(wordless: rig.Function, workspace: str) -> None:
+    refused = ask(wordless, workspace, "queue " * 500_000)
+    assert refused.status_code == 400
+    assert "262,144 bytes" in refused.json()["error"]
+    assert ask(wordless, workspace, "queue " * 40_000).status_code == 200
+
+
+def test_a_question_goes_through_as_any_client_sends_it(wordless: rig.Function, ledger: RankedLedger) -> None:
+    ledger.record(QUEUE)
+    sent = json.dumps(question(ledger.workspace, "job queue")).encode()
+
+    def chunks() -> Iterator[bytes]:
+        for start in range(0, len(sent), 50):
+            yield sent[start : start + 50]
+
+    for content in (sent, chunks()):
+        answer = wordless.http.post("/recall?recall_policy=vector", content=content)
+        assert answer.json()["policy"]["embedding"] == "failed"
+    by_key = httpx.post(f"{wordless.url}/recall", params={"key": rig.ACCESS_KEY}, content=sent)
+    assert by_key.status_code == 200
