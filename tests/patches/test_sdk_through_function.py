@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -247,6 +248,15 @@ def test_a_refusal_is_an_error_of_ours(memory: Driver, memories: MakeMemory, fun
         memory.supersede(uuid4(), by=memory.record(RULE))
     with pytest.raises(rl.NotFoundError):
         memory.supersede(memory.record(NOTES), by=uuid4())
+
+
+def test_no_log_of_either_side_shows_the_access_key(
+    memory: Driver, function: rig.Function, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    memory.recall(QUESTION)
+    assert "/recall" in caplog.text
+    assert rig.ACCESS_KEY not in caplog.text + function.log()
 
 
 def test_another_path_is_no_function(memories: MakeMemory, function: rig.Function) -> None:
