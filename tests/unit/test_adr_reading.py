@@ -6,7 +6,7 @@ import re
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranked_ledger.adr import AdrRecord
@@ -515,6 +515,7 @@ SHAPES = [
 
 
 @given(st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(NAMES)), min_size=1, max_size=12))
+@example([("\n## {name}\n\n{word}\n", "Deciders"), ("\n### {name}\n\n- {word}\n", "Title")])
 @settings(max_examples=400, deadline=None)
 def test_no_word_of_a_record_is_lost(shapes: list[tuple[str, str]]) -> None:
     body = "".join(shape.format(name=name, word=f"word{place}") for place, (shape, name) in enumerate(shapes))

@@ -73,7 +73,8 @@ def parts_of(document: Document) -> Parts:
             # "Decision" or "Consequences" under an option are about it; only the next level names options
             heading = section.heading if section.level == depth + 1 else ""
             text = f"{section.heading}\n\n{section.text}".strip()
-            parts.chunks.append(Chunk(kind, heading, text, nested=True))
+            # what stands under a heading of people is no part of the names
+            parts.chunks.append(Chunk(kind if kind != "people" else None, heading, text, nested=True))
             continue
         kind, depth = own, section.level
         if own == "people" and len(section.text) <= _LONGEST_FIELD:
