@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ast_grep_py import SgNode
 
@@ -12,7 +13,7 @@ from ranked_ledger.patching import pathway, source
 from ranked_ledger.patching.marks import Insertion, Side
 from ranked_ledger.patching.problems import Refusal
 from ranked_ledger.patching.rules import NAME, Rule, rules
-from ranked_ledger.patching.source import Source
+from ranked_ledger.patching.source import LONG_LINE, Source
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ def has_route(text: str, suffix: str) -> bool:
     return "/recall" in text and bool(Source(text, suffix).find_all(rules()["route"].ast_grep))
 
 
+def missing_route(text: str, suffix: str) -> Refusal | None:
+    """Why a file is not seen to register POST /recall, where it speaks of it."""
+    file, rule = Source(text, suffix), rules()["route"]
+    line, near = nearest(file, rule)
+    if line is None:
+        return None
+    reason = "not found" if file.broken_line is None else f"not found; line {file.broken_line} does not parse"
+    return Refusal(rule.id, rule.title, reason, rule.looks_for, rule.by_hand, line, near)
+
+
 class _Finder:
     def __init__(self, file: Source, without: frozenset[str]) -> None:
         self.file = file
@@ -51,44 +62,47 @@ class _Finder:
         self.without = without
         self.found = Found()
         self.names: dict[str, str] = {}
+        self.reach: list[SgNode] = []
 
     def run(self) -> Found:
-        if re.search(rf"\b{NAME}\b", self.file.text):
-            self._refuse("import", f"the name {NAME} is taken in this file")
+        taken = next((one for one in source.walk(self.file.root) if one.text() == NAME), None)
+        if taken is not None:
+            self._refuse("import", f"the name {NAME} is taken in this file", taken)
             return self.found
         self._one("import", self.file.root)
         route = self._one("route", self.file.root)
-        handler = None if route is None else self._handler(route)
-        if route is None or handler is None:
+        handlers = [] if route is None else self._handlers(route)
+        if route is None or not handlers:
             if route is not None:
                 self._refuse("route", "its handler is no function of this file", route)
             return self.found
-        reach = self.file.reachable([handler])
-        self._fields(route, reach)
-        self._recall(reach)
-        self._one("trace-policy", *reach)
-        self._one("item-snapshot", *reach)
+        self.reach = self.file.reachable(handlers)
+        self._fields(route)
+        self._recall()
+        self._one("trace-policy", *self.reach)
+        self._one("item-snapshot", *self.reach)
         self._one("usage", self.file.root)
         self._one("review", self.file.root)
         self._write_back()
         return self.found
 
-    def _handler(self, call: SgNode) -> SgNode | None:
-        """The function that answers a route: written there, wrapped there, or declared under a name."""
+    def _handlers(self, call: SgNode) -> list[SgNode]:
+        """The function that answers a route: written or wrapped there; or those that are named there."""
         arguments = call.field("arguments")
         parts = [] if arguments is None else arguments.named_children()
         last = next((one for one in reversed(parts) if one.kind() != "comment"), None)
         if last is None:
-            return None
+            return []
         function = source.last_function(last)
         if function is not None:
-            return function
-        declared = [name for name in sorted(source.used(last)) if name in self.file.functions]
-        return self.file.functions[declared[-1]] if declared else None
+            return [function]
+        return [
+            self.file.functions[name] for name in sorted(source.used(last)) if name in self.file.functions
+        ]
 
-    def _fields(self, route: SgNode, reach: list[SgNode]) -> None:
+    def _fields(self, route: SgNode) -> None:
         """The request's fields; among several schemas the one that the route's code names."""
-        named = set().union(*(source.used(one) for one in (*reach, route)))
+        named = set().union(*(source.used(one) for one in (*self.reach, route)))
         for name in sorted(named):
             named |= self.file.constants.get(name, set())
 
@@ -102,35 +116,42 @@ class _Finder:
             self.names["Z"] = _zod(match["FIELDS"])
             self._insert("request-fields", match)
 
-    def _recall(self, reach: list[SgNode]) -> None:
+    def _recall(self) -> None:
         """The embedding, the match call and the list, which stand in one function, and what is between."""
-        functions = {source.key(one) for one in reach}
+        functions = {source.key(one) for one in self.reach}
 
         def inside(node: SgNode) -> source.Key | None:
             function = source.function_of(node)
             return None if function is None else source.key(function)
 
-        lists = [one for one in self._matches("ranked-list", *reach) if inside(one) in functions]
-        ranked = self._pick("ranked-list", lists, lambda node: inside(node) == source.key(reach[0]))
-        if ranked is None:
-            return
-        try:
-            path = pathway.find(ranked, self._matches, self._narrowed)
-        except pathway.NotFound as problem:
-            self._refuse(problem.place, problem.reason, problem.near)
-            return
+        lists = [one for one in self._matches("ranked-list", *self.reach) if inside(one) in functions]
+        lists = [one for one in lists if self._is_preferred("ranked-list", one)] or lists
+        problems = []
+        for function in self.reach:
+            own = [one for one in lists if inside(one) == source.key(function)]
+            if not own:
+                continue
+            try:
+                return self._way(pathway.find(own, self._matches, self._narrowed))
+            except pathway.NotFound as problem:
+                problems.append(problem)
+        telling = [one for one in problems if one.reason != pathway.NO_CALL] or problems
+        first = telling[0] if telling else pathway.NotFound("ranked-list", "not found", None)
+        return self._refuse(first.place, first.reason, first.near)
+
+    def _way(self, path: pathway.Pathway) -> None:
         self.names |= {"PAYLOAD": path.payload or "undefined", "AWAIT": path.wait, "SELECT": path.select}
         if path.payload is None:
-            taken_apart = self._pick("request-payload", self._matches("request-payload", *reach), None)
-            if taken_apart is not None:
-                self._insert("request-payload", taken_apart)
+            request = self._pick("request-payload", self._matches("request-payload", *self.reach), None)
+            if request is not None:
+                self._insert("request-payload", request)
         self._insert("query-embedding", path.obtained, values={"VALUE": path.embedding})
         before = {one["guard"]: one["text"] for one in self.rules["match-call"].insert}
         for guard in path.guards:
             text = before["value" if guard.is_value else "statement"]
             self._add("match-call", source.start_of(guard.node), text, "before")
         self._note("match-call", path.call)
-        self._insert("ranked-list", ranked)
+        self._insert("ranked-list", path.ranked)
 
     def _write_back(self) -> None:
         """Both places or none: each of the two does nothing without the other."""
@@ -139,11 +160,11 @@ class _Finder:
         route = self._pick("write-back", self._matches("write-back", self.file.root), None)
         if route is None:
             return
-        handler = self._handler(route)
-        if handler is None:
+        handlers = self._handlers(route)
+        if not handlers:
             self._refuse("write-back", "its handler is no function of this file", route)
             return
-        matches = self._matches("write-back-rows", *self.file.reachable([handler]))
+        matches = self._matches("write-back-rows", *self.file.reachable(handlers))
         rows = self._pick("write-back-rows", matches, None)
         if rows is not None:
             self._insert("write-back", route)
@@ -178,10 +199,13 @@ class _Finder:
 
     def _narrowed(self, place: str, matches: list[SgNode]) -> list[SgNode]:
         """Among several, those that the rule prefers."""
-        for pattern in self.rules[place].prefer:
+        for wanted in self.rules[place].prefer:
             if len(matches) > 1:
-                matches = [one for one in matches if re.search(pattern, one.text())] or matches
+                matches = [one for one in matches if _is_as(one, wanted)] or matches
         return matches
+
+    def _is_preferred(self, place: str, match: SgNode) -> bool:
+        return any(_is_as(match, wanted) for wanted in self.rules[place].prefer)
 
     def _insert(self, place: str, match: SgNode, values: Mapping[str, SgNode] | None = None) -> None:
         names = dict(self.names)
@@ -200,18 +224,17 @@ class _Finder:
                 self._add(place, source.start_of(node), text, "before")
             else:
                 self._add(place, source.end_of(node), text, "after" if side == "after" else "line_after")
-        self._note(place, match)
+        self._note(place, match.get_match("PATH") or match)
 
     def _add(self, place: str, at: int, text: str, side: Side) -> None:
         self.found.insertions.append(Insertion(place, at, text.strip(), side))
 
     def _note(self, place: str, node: SgNode) -> None:
-        line = node.range().start.line + 1
-        self.found.places.append(Place(self.rules[place], line, _first_line(node.text())))
+        self.found.places.append(Place(self.rules[place], *self.file.line_at(node)))
 
     def _refuse(self, place: str, reason: str, near: SgNode | None = None) -> None:
         rule = self.rules[place]
-        line, text = _nearest(self.file, rule, near)
+        line, text = self.file.line_at(near) if near is not None else nearest(self.file, rule, self.reach)
         refusal = Refusal(rule.id, rule.title, reason, rule.looks_for, rule.by_hand, line, text)
         (self.found.refusals if rule.required else self.found.missing).append(refusal)
 
@@ -225,14 +248,15 @@ def _zod(fields: SgNode) -> str:
     return "z"
 
 
-def _nearest(file: Source, rule: Rule, near: SgNode | None) -> tuple[int | None, str | None]:
-    if near is not None:
-        return near.range().start.line + 1, _first_line(near.text())
-    for number, line in enumerate(file.text.splitlines(), 1):
-        if re.search(rule.near, line):
-            return number, line.strip()[:120]
+def _is_as(node: SgNode, wanted: str | dict[str, Any]) -> bool:
+    return bool(re.search(wanted, node.text())) if isinstance(wanted, str) else node.matches(**wanted)
+
+
+def nearest(file: Source, rule: Rule, scopes: Iterable[SgNode] = ()) -> tuple[int | None, str | None]:
+    """The line that comes nearest to a place that is not there: in the scopes, else in the file."""
+    for scope in (*scopes, file.root):
+        first = scope.range().start.line
+        for number, line in enumerate(scope.text().split("\n"), first + 1):
+            if found := re.search(rule.near, line):
+                return number, line.strip() if len(line) <= LONG_LINE else line[found.start() :][:LONG_LINE]
     return None, None
-
-
-def _first_line(text: str) -> str:
-    return next(iter(text.strip().splitlines()), "")[:120]

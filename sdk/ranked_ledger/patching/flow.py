@@ -104,6 +104,14 @@ class Reach:
             self._spread(statement)
             yield Guard(statement, is_value=False)
 
+    def exits(self, statements: Iterable[SgNode], but: set[str]) -> Iterator[Guard]:
+        """What would answer early because a reached name holds nothing; `but` hold the ranked list."""
+        names = self.names - but
+        for one in statements:
+            condition = one.field("condition") if one.kind() == "if_statement" else None
+            if condition is not None and names & source.used(condition) and source.leaves(one):
+                yield Guard(one, is_value=False)
+
     def _declared(self, statement: SgNode) -> Iterator[Guard]:
         for one in statement.named_children():
             target, value = one.field("name"), one.field("value")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ranked_ledger.patching import finding, marks, rules, source
-from ranked_ledger.patching.problems import PatchError
+from ranked_ledger.patching.problems import PatchError, PlacesError
 
 BACKUP: Final = ".before-ranked-ledger"
 _LARGEST: Final = 2_000_000  # bytes; a function of that size is a bundle
@@ -46,18 +46,18 @@ class Function:
 
 def read(folder: Path) -> Function:
     """The function in a folder. Raises `PatchError` where there is none, or more than one."""
-    files = [folder] if folder.is_file() else _files(folder)
-    with_route = [
-        (file, text)
-        for file in files
-        if (text := read_text(file)) is not None and finding.has_route(text, file.suffix)
-    ]
+    files = _files(folder)
+    texts = [(file, text) for file in files if (text := read_text(file)) is not None]
+    with_route = [(file, text) for file, text in texts if finding.has_route(text, file.suffix)]
     if len(with_route) > 1:
         names = ", ".join(str(file.relative_to(folder)) for file, _ in with_route)
         raise PatchError(
             f"more than one file of {folder} registers POST /recall: {names}",
             hint="name the one that is deployed",
         )
+    for file, text in texts if not with_route else ():
+        if (refusal := finding.missing_route(text, file.suffix)) is not None:
+            raise PlacesError(str(file), [refusal])
     if not with_route:
         rule = rules.rules()["route"]
         raise PatchError(
@@ -80,9 +80,11 @@ def read_text(file: Path) -> str | None:
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.is_file() and folder.suffix in source.LANGUAGES:
+        return [folder]
     if not folder.is_dir():
         raise PatchError(
-            f"{folder} is no folder",
+            f"{folder} is no folder, and no file of TypeScript",
             hint="name the folder of the function, for example supabase/functions/agent-memory-api",
         )
     found = []

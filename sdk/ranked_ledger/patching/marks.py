@@ -124,7 +124,7 @@ def _written(text: str, one: Insertion) -> tuple[int, str]:
             return one.at, f" {side_piece}"
         return following.end(), f"{_indentation(text[start : one.at])}{piece}{following[0]}"
     indentation = text[start : one.at]
-    if indentation.strip(" \t") or _DIRECTIVE.search(_comment_line_before(text, start)):
+    if indentation.strip(" \t") or _DIRECTIVE.search(_comments_before(text, start)):
         return one.at, f"{piece} "
     return start, f"{indentation}{piece}{_line_end(text, one.at)}"
 
@@ -145,10 +145,16 @@ def _indentation(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _comment_line_before(text: str, start: int) -> str:
-    """The line before, where it ends as a comment does."""
-    line = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].strip()
-    return line if line.startswith(("//", "/*", "*")) or line.endswith("*/") else ""
+def _comments_before(text: str, start: int) -> str:
+    """The lines of comments right before a line: a directive among them is about what follows them."""
+    first = start
+    while first > 0:
+        before = text.rfind("\n", 0, first - 1) + 1
+        line = text[before : first - 1].strip()
+        if line and not line.startswith(("//", "/*", "*")) and not line.endswith("*/"):
+            break
+        first = before
+    return text[first:start]
 
 
 def _line_end(text: str, at: int) -> str:

@@ -14,6 +14,8 @@ from ranked_ledger.patching.flow import Definition, Guard
 
 _IS_VECTOR: Final = re.compile(r"[eE]mbed|[vV]ec")
 _IS_REQUEST: Final = re.compile(r"\.json\(|\.valid\(|[pP]arse\w*\(")
+NO_CALL: Final = "no call takes the query embedding"
+_IS_BODY: Final = re.compile(r"\.(json|text)\(\)")
 _TOGETHER: Final = re.compile(r"await\s+Promise\s*\.\s*all\b")
 
 Matches = Callable[..., list[SgNode]]
@@ -36,8 +38,8 @@ class Pathway:
 
     - `obtained`: the definition of the embedding; `embedding`: the expression that waits for it; `wait`:
       `await ` where the insertion has to wait for it in its turn.
-    - `payload`: the expression that holds the parsed request; None where it is taken apart as it is parsed.
-    - `call`: the match call. `guards`: what must not run for the ranked policy.
+    - `payload`: the expression that holds the parsed request; None where the function is given parts of it.
+    - `call`: the match call. `ranked`: the list. `guards`: what must not run for the ranked policy.
     - `select`: the columns of a memory that the copy asks for, as an expression; empty: all.
     """
 
@@ -46,24 +48,31 @@ class Pathway:
     wait: str
     payload: str | None
     call: SgNode
+    ranked: SgNode
     guards: tuple[Guard, ...]
     select: str
 
 
-def find(ranked: SgNode, matches: Matches, narrowed: Narrowed) -> Pathway:
-    """The way to a ranked list. Raises `NotFound`."""
+def find(lists: list[SgNode], matches: Matches, narrowed: Narrowed) -> Pathway:
+    """The way to the one ranked list of a function. Raises `NotFound`."""
+    ranked, *more = narrowed("ranked-list", lists)
+    if more:
+        raise NotFound("ranked-list", several([ranked, *more]), ranked)
     function = source.enclosing(ranked)
     known = flow.definitions(function)
     call = _match_call(function, ranked, known, matches, narrowed)
     obtained = _obtained(call, known, narrowed)
-    embedding, wait = _waited(obtained, call)
+    embedding, wait, names = _waited(obtained, call)
     between = source.between(source.statement_of(obtained.node), source.statement_of(ranked))
-    if not any(source.within(call, one) for one in between):
+    if not any(source.within(call, one) for one in (*between, ranked)):
         raise NotFound("match-call", "it does not stand between the embedding and the ranked list", call)
-    reach = flow.Reach(obtained.names, flow.containers(known))
-    guards = tuple(guard for statement in between for guard in reach.guards(statement))
+    reach = flow.Reach(names, flow.containers(known))
+    guards = [guard for statement in between for guard in reach.guards(statement)]
+    guards += reach.exits(source.after(source.statement_of(ranked), function), but=_target_names(ranked))
     payload = _payload(function, obtained, known)
-    return Pathway(obtained.node, embedding, wait, payload, call, guards, _select(function, ranked))
+    return Pathway(
+        obtained.node, embedding, wait, payload, call, ranked, tuple(guards), _select(function, ranked)
+    )
 
 
 def several(nodes: Iterable[SgNode]) -> str:
@@ -74,7 +83,7 @@ def several(nodes: Iterable[SgNode]) -> str:
 def _match_call(
     function: SgNode, ranked: SgNode, known: list[Definition], matches: Matches, narrowed: Narrowed
 ) -> SgNode:
-    before = source.start_of(ranked)
+    before = source.end_of(ranked)  # the list may be what a function makes of the vector
     calls = [one for one in matches("match-call", function) if source.start_of(one) < before]
     chosen = [one for one in calls if _vectors(one, known)] or [
         one for one in _awaited_calls(function) if source.start_of(one) < before and _vectors(one, known)
@@ -89,7 +98,9 @@ def _match_call(
             "it is awaited inside the match call; give it a const before it",
             _inline(inline),
         )
-    reason = several(chosen) if chosen else "no call takes the query embedding"
+    for one in calls if not chosen else ():
+        _refuse_steps(flow.origins(one, known), known)
+    reason = several(chosen) if chosen else NO_CALL
     raise NotFound("match-call", reason, next(iter([*chosen, *calls]), None))
 
 
@@ -123,11 +134,21 @@ def _obtained(call: SgNode, known: list[Definition], narrowed: Narrowed) -> Defi
     chosen = [one for one in vectors if source.key(one.node) in preferred]
     if len(chosen) != 1:
         raise NotFound("query-embedding", several([one.node for one in chosen]), call)
+    _refuse_steps(chosen, known)
     return chosen[0]
 
 
-def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str]:
-    """The expression that waits for the service; of several that are awaited together, its own one."""
+def _refuse_steps(definitions: list[Definition], known: list[Definition]) -> None:
+    """Where a service's answer is awaited, and then its body, one step alone cannot be waited for."""
+    for one in definitions:
+        behind = flow.origins(one.value, known) if _IS_BODY.search(one.value.text()) else []
+        if any(_IS_VECTOR.search(step.node.text()) for step in behind):
+            reason = "it takes more than one step that is awaited; give it a function of its own"
+            raise NotFound("query-embedding", reason, one.node)
+
+
+def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str, set[str]]:
+    """The expression that waits for the service, with its names; of several awaited together, its own one."""
     value = obtained.value
     if obtained.target.kind() == "array_pattern" and _TOGETHER.match(value.text()):
         wanted = source.used(call)
@@ -136,8 +157,8 @@ def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str]:
         awaited = value.find(kind="array")
         elements = [] if awaited is None else [o for o in awaited.named_children() if o.kind() != "comment"]
         if at is not None and at < len(elements):
-            return elements[at], ""
-    return value, "await "
+            return elements[at], "", source.pattern_names(parts[at])
+    return value, "await ", obtained.names
 
 
 def _payload(function: SgNode, obtained: Definition, known: list[Definition]) -> str | None:
@@ -150,10 +171,7 @@ def _payload(function: SgNode, obtained: Definition, known: list[Definition]) ->
     for one in behind or known:
         if one.target.kind() == "object_pattern" and "query" in one.names:
             return one.value.text() if one.value.kind() in {"identifier", "member_expression"} else None
-    if (whole := _read_query(function)) is not None:
-        return whole
-    reason = "nothing in the function of the embedding reads the field query of it"
-    raise NotFound("request-payload", reason, obtained.node)
+    return _read_query(function)
 
 
 def _read_query(node: SgNode) -> str | None:
@@ -168,6 +186,17 @@ def _read_query(node: SgNode) -> str | None:
         if called is None or source.key(called) != source.key(member):
             return whole.text()
     return None
+
+
+def _target_names(ranked: SgNode) -> set[str]:
+    """The names that the list is given, where it is given one."""
+    for one in (ranked, *ranked.ancestors()):
+        if one.kind() in {"variable_declarator", "assignment_expression"}:
+            target = one.field("name") or one.field("left")
+            return set() if target is None else source.pattern_names(target)
+        if one.kind() in source.FUNCTIONS:
+            break
+    return set()
 
 
 def _select(function: SgNode, ranked: SgNode) -> str:

@@ -28,8 +28,8 @@ class Rule:
     - `id`, `title`: its name in reports. `required`: nothing is written where it is not found.
     - `option`: the name by which it can be left out. `without`: what then does not work.
     - `looks_for`, `near`: what it is, in words, and a pattern for the line that comes nearest to it.
-    - `prefer`: patterns that choose among several matches. `insert`: what goes where, by the match's names.
-    - `by_hand`: the lines for a person.
+    - `prefer`: texts or rules that choose among several matches, one after the other.
+    - `insert`: what goes where, by the match's names. `by_hand`: the lines for a person.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Rule:
     insert: tuple[dict[str, str], ...]
     option: str | None = None
     without: str | None = None
-    prefer: tuple[str, ...] = ()
+    prefer: tuple[str | dict[str, Any], ...] = ()
 
 
 def shipped() -> Traversable:

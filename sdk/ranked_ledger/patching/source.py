@@ -14,6 +14,7 @@ LANGUAGES: Final = {".ts": "typescript", ".mts": "typescript", ".tsx": "tsx", ".
 FUNCTIONS: Final = frozenset(
     "arrow_function function_expression function_declaration method_definition generator_function".split()
 )
+LONG_LINE: Final = 120
 _BLOCKS: Final = frozenset({"statement_block", "program", "switch_case", "switch_default"})
 _USES: Final = frozenset({"identifier", "shorthand_property_identifier"})
 _PATTERN_NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
@@ -30,15 +31,18 @@ class Source:
     def broken_line(self) -> int | None:
         """The first line (from 1) that does not parse, or None."""
         for node in walk(self.root):
-            if node.kind() == "ERROR" or (
-                not node.children() and node.is_named() and not node.text() and node.kind() != "program"
-            ):
+            is_missing = not node.children() and not node.text() and node.kind() != "program"
+            if node.kind() == "ERROR" or is_missing:
                 return node.range().start.line + 1
         return None
 
-    def line_of(self, offset: int) -> int:
-        """The line (from 1) of a place in the text."""
-        return self.text.count("\n", 0, offset) + 1
+    def line_at(self, node: SgNode) -> tuple[int, str]:
+        """The line (from 1) that a node begins on, and its text; of a long one what begins with the node."""
+        start = node.range().start
+        line = self.text.split("\n")[start.line].strip()
+        if len(line) > LONG_LINE:
+            line = node.text().split("\n")[0].strip()[:LONG_LINE]
+        return start.line + 1, line
 
     def find_all(self, config: Any) -> list[SgNode]:
         return self.root.find_all(config)
@@ -170,6 +174,13 @@ def contains_await(node: SgNode) -> bool:
     return node.kind() not in FUNCTIONS and any(contains_await(one) for one in node.children())
 
 
+def leaves(node: SgNode) -> bool:
+    """Whether a statement may end its function."""
+    if node.kind() in {"return_statement", "throw_statement"}:
+        return True
+    return node.kind() not in FUNCTIONS and any(leaves(one) for one in node.children())
+
+
 def statement_of(node: SgNode) -> SgNode:
     """The innermost statement around a node."""
     one = node
@@ -205,6 +216,17 @@ def between(first: SgNode, last: SgNode) -> list[SgNode]:
         if _stands_in_block(one):
             found |= {key(s): s for s in siblings_before(one) if start_of(s) >= end_of(first)}
     return sorted(found.values(), key=start_of)
+
+
+def after(statement: SgNode, function: SgNode) -> list[SgNode]:
+    """The statements of a function that run after one of its statements, outermost ones."""
+    found = siblings_after(statement)
+    for one in statement.ancestors():
+        if key(one) == key(function):
+            break
+        if _stands_in_block(one):
+            found += siblings_after(one)
+    return found
 
 
 def _stands_in_block(node: SgNode) -> bool:
