@@ -179,6 +179,12 @@ def silent_embeddings() -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = (
+        128  # 5 by default: of a write-back's embeddings, asked for at once, the others wait for seconds
+    )
+
+
 @contextlib.contextmanager
 def answering_embeddings(body: object, status: int = 200) -> Iterator[str]:
     """A base URL that answers every request with the same JSON: see `vector_of`."""
@@ -196,7 +202,7 @@ def answering_embeddings(body: object, status: int = 200) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: its log would be among the tests'."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": _POLL_SECONDS})
         thread.start()
         try:

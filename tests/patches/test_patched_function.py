@@ -556,13 +556,20 @@ def test_headers_and_status_of_the_functions_answer_stay(
 
 
 def test_an_older_zod_and_inline_specifiers_do_as_well(
-    project: StackInfo, embeddings: str, workspace: str, tmp_path: Path, ledger: RankedLedger
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger
 ) -> None:
     ledger.record(QUEUE)
-    folder = patched(tmp_path, ('from "zod"', 'from "npm:zod@3.25.76"'))
+    folder = patched(
+        tmp_path,
+        ('from "hono"', 'from "npm:hono@4"'),
+        ('from "hono/', 'from "npm:hono@4/'),
+        ('from "zod"', 'from "npm:zod@3"'),
+        ('from "@supabase/supabase-js"', 'from "npm:@supabase/supabase-js@2"'),
+    )
+    (folder / "deno.json").unlink()
     with rig.running(folder, project, embeddings, service_key=project.service_role_key) as function:
-        assert len(ids(recall(function, workspace, JOBS, current_step=7))) == 1
-        assert ask(function, workspace, JOBS, ranking={"half_life_steps": -1}).status_code == 400
-        written = write(function, workspace, {"content": LOGIN, "step_index": 5})
+        assert len(ids(recall(function, ledger.workspace, JOBS, current_step=7))) == 1
+        assert ask(function, ledger.workspace, JOBS, ranking={"half_life_steps": -1}).status_code == 400
+        written = write(function, ledger.workspace, {"content": LOGIN, "step_index": 5})
         assert written["ledger"]["decisions"][0]["step_index"] == 5
-        assert ids(recall(function, workspace, LOGIN))[0] == ids(written)[0]
+        assert ids(recall(function, ledger.workspace, LOGIN))[0] == ids(written)[0]

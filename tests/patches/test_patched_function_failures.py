@@ -348,6 +348,16 @@ def embedded(folder: Path, project: StackInfo) -> Iterator[rig.Function]:
         yield function
 
 
+def test_a_large_write_back_is_reported_whole(embedded: rig.Function, workspace: str) -> None:
+    ground = ids(write(embedded, workspace, QUEUE))
+    decisions = [{"content": f"Queue decision {part}", "depends_on": ground} for part in range(110)]
+    told = write(embedded, workspace, *decisions)["ledger"]
+    assert [one["index"] for one in told["decisions"]] == list(range(110))
+    assert [one["step_index"] for one in told["decisions"]] == list(range(1, 111))
+    assert len(told["linked"]) == 110
+    assert len(ids(recall(embedded, workspace, "queue", limits={"max_items": 50}))) == 50
+
+
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(asked=VALID | HOSTILE)
 def test_no_request_makes_the_ranked_policy_fail_where_the_vector_policy_does_not(
