@@ -236,6 +236,47 @@ def test_a_first_call_that_fails_leaves_it_to_the_second(ledger: Ledger) -> None
     assert used_counts(ledger) == {a: 1}
 
 
+def test_a_mark_that_a_host_is_just_taking_back_does_not_count(ledger: Ledger) -> None:
+    a = ledger.id("a")
+    request_id = ledger.trace(a, policy="ranked_ledger")
+    host_marks(ledger, request_id, a)
+    host = ledger.database.connect("service_role", autocommit=False)
+    second = ledger.database.connect("service_role")
+    host_marks(ledger, request_id, a, used=False, connection=host)
+    with in_background(lambda: counted(ledger, request_id, second)) as answers:
+        wait_until_blocked(ledger.database, second)
+        host.commit()
+    assert answers == [0]
+    assert used_counts(ledger) == {a: 0}
+
+
+def test_counting_traces_of_the_same_decisions_while_they_are_forgotten_does_not_deadlock(
+    ledger: Ledger,
+) -> None:
+    ids = [ledger.id(f"{n}") for n in range(40)]
+    requests = [[ledger.trace(*ids, policy="ranked_ledger") for _ in range(8)] for _ in range(8)]
+    ledger.database.owner.execute("update agent_memory_recall_items set used = true")
+
+    def host(number: int) -> Any:
+        def work(connection: Connection) -> None:
+            for request_id in requests[number]:
+                counted(ledger, request_id, connection)
+
+        return work
+
+    def forget(number: int) -> Any:
+        def work(connection: Connection) -> None:
+            for memory_id in ids[number::4]:
+                call(connection, "forget_decision", workspace_id="acme", memory_id=memory_id)
+
+        return work
+
+    work = [*(host(number) for number in range(8)), *(forget(number) for number in range(2))]
+    assert at_once(ledger.database, work) == [None] * len(work)
+    left = set(ids) - set(ids[0::4]) - set(ids[1::4])
+    assert used_counts(ledger) == dict.fromkeys(left, 64)
+
+
 def test_both_ways_at_once_count_once(ledger: Ledger) -> None:
     for _ in range(5):
         ids = [ledger.id(f"{n}") for n in range(10)]
