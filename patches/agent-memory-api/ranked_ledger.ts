@@ -109,8 +109,6 @@ class RecallState {
   hits: Hit[] = [];
   listing: Promise<never[]> | null = null;
   refusal: LedgerRefusal | null = null;
-  /** The counting of the recall, which nothing waits for but the end of the request. */
-  counting: Promise<unknown> | null = null;
 }
 
 /** A decision of a write-back that was sent as an object, on its way to its row. */
@@ -181,7 +179,6 @@ export async function recall(c: ContextLike, next: Next): Promise<void> {
   } catch (error) {
     if (!state.refusal) throw error;
   }
-  await state.counting;
   if (!state.refusal) {
     if (!c.res.ok) return;
     const policy = state.request ? state.policy : policyOf(await c.req.json().catch(() => null));
@@ -298,7 +295,7 @@ function recallArguments({ request, vector }: RecallState): Fields {
   const [scope, limits, ranking] = [fields(asked.scope), fields(asked.limits), fields(asked.ranking)];
   const weights = fields(ranking.weights);
   return set({
-    p_trace: false, // the function writes it
+    p_trace_by_host: true, // and the rows come along
     p_workspace_id: asked.workspace_id,
     p_query: asked.query,
     p_query_embedding: vector && JSON.stringify(vector),
@@ -327,15 +324,10 @@ async function rankedRows(state: RecallState, select: string): Promise<never[]> 
   const answer = await answeredRecall(state);
   if (!Array.isArray(answer.hits)) throw LedgerRefusal.unavailable("unexpected");
   const hits = answer.hits.filter(isHit);
-  const rows = await memoryRows(hits.map((hit) => hit.memory_id), select);
+  const rows = rowsBeside(answer.memories, select) ??
+    await memoryRows(hits.map((hit) => hit.memory_id), select);
   state.answer = answer;
   state.hits = hits.filter((hit) => rows.has(hit.memory_id)); // one that was forgotten since it was ranked has no row
-  if (state.hits.length) {
-    const touched = ask("rpc/touch_decision_recall", {
-      p_memory_ids: state.hits.map((hit) => hit.memory_id),
-    });
-    state.counting = touched.catch(tell("a recall was not counted"));
-  }
   return state.hits.map((hit) => ({
     ...rows.get(hit.memory_id),
     ...(hit.shortened === true && { content: hit.summary }),
@@ -353,6 +345,19 @@ async function answeredRecall(state: RecallState): Promise<Fields> {
     state.embedding = "dimension";
     return fields(await ask("rpc/recall_decisions", recallArguments(state)));
   }
+}
+
+/** The rows that came with the ranking, where all that is selected are columns of theirs; null where more is. */
+function rowsBeside(memories: unknown, select: string): Map<string, Fields> | null {
+  if (!Array.isArray(memories)) return null;
+  const rows = memories.filter(isFields);
+  const columns = select.split(",").map((column) => column.trim());
+  const areTheirs = columns.every((column) =>
+    column === "*" || rows.every((row) => Object.hasOwn(row, column))
+  );
+  if (!areTheirs) return null;
+  const selected = columns.includes("*") ? rows : rows.map((row) => picked(row, columns));
+  return new Map(rows.map(({ id }, place) => [String(id), selected[place]]));
 }
 
 /** Rows of agent_memories by id, a hundred a request: a URL has an end. */

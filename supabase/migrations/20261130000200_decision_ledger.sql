@@ -4454,6 +4454,28 @@ $$;
 comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text, text, jsonb, text, jsonb) is
   'The trace of a recall, its items, one audit event, and the recall counters. False where it could not be written.';
 
+-- A host's own function writes the trace and goes on with its own rows. Asking for them, and for the count, would be two
+-- requests more, and they would take longer than what ranks.
+create or replace function ranked_ledger.hand_over(p_hits jsonb)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+set lock_timeout = '2s' -- somebody may keep a ledger row locked for as long as it likes; the answer does not wait for the count
+as $$
+declare
+  v_ids uuid[] := array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h);
+begin
+  begin
+    perform ranked_ledger.count_recalls(v_ids, 1, 0);
+  exception when others then
+    raise warning 'Ranked Ledger: a recall was not counted (%)', sqlerrm;
+  end;
+  return (select coalesce(jsonb_agg(to_jsonb(m)), '[]') from public.agent_memories m where m.id = any (v_ids));
+end
+$$;
+
+comment on function ranked_ledger.hand_over(jsonb) is
+  'Counts a recall whose trace is the host''s to write, where it can, and answers the rows of agent_memories of its hits.';
+
 create or replace function ranked_ledger.recall_hint(p_workspace_id text)
 returns text language sql stable
 set search_path = public, extensions, pg_temp
@@ -4473,7 +4495,7 @@ declare
 begin
   for v_function in
     select p.oid::regprocedure as name from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 30
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 31
   loop
     execute format('drop function %s', v_function.name);
   end loop;
@@ -4508,7 +4530,8 @@ create or replace function public.recall_decisions(
   p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
   p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
   p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
-  p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null)
+  p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null,
+  p_trace_by_host boolean default false)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -4551,6 +4574,8 @@ begin
 
   if v_trace_of is not null then
     v_traced := true;
+  elsif p_trace_by_host then
+    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
   elsif coalesce(p_trace, true) then
     v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
                                           p_query, v_arguments, p_policy, v_packed);
@@ -4565,8 +4590,8 @@ $$;
 
 comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
-  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text) is
-  'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}.';
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean) is
+  'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}, and memories where the trace is the host''s to write.';
 
 -- decision_ledger/300_refusals.sql ----------------------------------------------------------------------------------
 
