@@ -511,6 +511,30 @@ def test_memories_without_an_id_and_a_trace_written_behind_the_answer(
     assert trace["response_policy"]["recall_policy"] == "ranked_ledger"
 
 
+COLUMNS = (
+    "id, thought_id, project_id, memory_type, summary, content, task_id, lifecycle_status, confidence, visibility, "
+    "created_at, review_status, requires_user_confirmation, can_use_as_instruction, can_use_as_evidence"
+)
+
+
+@pytest.mark.parametrize("more", ["", ', "metadata"', ", refs:agent_memory_source_refs ( uri )"])
+def test_rows_have_the_columns_that_the_function_selects(
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger, more: str
+) -> None:
+    ledger.record(QUEUE, metadata={"of": "ours"})
+    shown = "      created_at: m.created_at,\n"
+    folder = patched(
+        tmp_path,
+        ('.select()\n    .eq("workspace_id"', f""".select('{COLUMNS}{more}')\n    .eq("workspace_id\""""),
+        (shown, f"{shown}      columns: Object.keys(m),\n"),
+    )
+    with rig.running(folder, project, embeddings) as function:
+        (memory,) = recall(function, ledger.workspace, JOBS)["memories"]
+    assert memory["content"] == QUEUE
+    extra = {"": set(), ', "metadata"': {"metadata"}}.get(more, {"refs"})
+    assert set(memory["columns"]) == {*COLUMNS.split(", "), *extra, "similarity", "ranking_score"}
+
+
 @pytest.mark.parametrize(
     "answered",
     [

@@ -256,8 +256,21 @@ ONE_BY_ONE = (
 )
 
 
+READ_BEFORE = (
+    (
+        "  await next();\n",
+        '  if (c.req.method === "POST") Object.keys(await c.req.json());\n  await next();\n',
+    ),
+)
+
+
 @pytest.mark.parametrize(
-    "changes", [pytest.param(BARE, id="rows without metadata"), pytest.param(ONE_BY_ONE, id="one by one")]
+    "changes",
+    [
+        pytest.param(BARE, id="rows without metadata"),
+        pytest.param(ONE_BY_ONE, id="one by one"),
+        pytest.param(READ_BEFORE, id="a middleware that reads the body first"),
+    ],
 )
 def test_copies_that_insert_in_another_way_are_served_too(
     project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger, changes: tuple[tuple[str, str]]
