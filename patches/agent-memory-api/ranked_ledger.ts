@@ -116,6 +116,8 @@ interface Kept {
   /** Its place in `decisions`. */
   index: number;
   decision: Fields;
+  /** Its content, folded, by which its row is known. */
+  text: string;
   /** The row that it went into, once the function has made it. */
   memoryId?: string;
   workspaceId?: unknown;
@@ -237,10 +239,12 @@ export function goesOn(): never {
 export function nothing(): never {
   const answer = { data: [], error: null, count: 0, status: 200, statusText: "OK" };
   const map = { size: 0, get: () => undefined, has: () => false };
-  const named = Object.entries({ ...answer, ...map }).map((
-    [name, value],
-  ) => [name, { value, writable: true }]);
-  return Object.defineProperties([], Object.fromEntries(named)) as never; // not enumerable: no entries either
+  const empty: unknown[] = [];
+  // not enumerable: it has no entries either
+  for (const [name, value] of Object.entries({ ...answer, ...map })) {
+    Object.defineProperty(empty, name, { value });
+  }
+  return empty as never;
 }
 
 /**
@@ -360,18 +364,11 @@ function rowsBeside(memories: unknown, select: string): Map<string, Fields> | nu
   return new Map(rows.map(({ id }, place) => [String(id), selected[place]]));
 }
 
-/** Rows of agent_memories by id, a hundred a request: a URL has an end. */
 async function memoryRows(ids: string[], select: string): Promise<Map<string, Fields>> {
   const unspaced = select.replace(/"[^"]*"|\s+/g, (part) => part.trim()); // but within quotes, as supabase-js does
-  const path = `agent_memories?select=${encodeURIComponent(unspaced)},ranked_ledger_id:id&id=in.`;
-  const parts = Array.from(
-    { length: Math.ceil(ids.length / 100) },
-    (_, n) => ids.slice(n * 100, n * 100 + 100),
-  );
-  const answers = await Promise.all(parts.map((part) => ask(`${path}(${part.join(",")})`)));
-  return new Map(
-    answers.flat().filter(isFields).map(({ ranked_ledger_id: id, ...row }) => [String(id), row]),
-  );
+  const columns = `${encodeURIComponent(unspaced)},ranked_ledger_id:id`;
+  const rows = await rowsOf(ids, `agent_memories?select=${columns}&id`);
+  return new Map(rows.map(({ ranked_ledger_id: id, ...row }) => [String(id), row]));
 }
 
 /** The answer of the function with `policy`, and with `ledger` at each of its memories. */
@@ -396,17 +393,19 @@ const SHOWN =
   "step_index importance pinned rationale relevance relevance_source text_relevance recency step_distance " +
   "live_dependents successor depends_on rests_on_retired shortened tokens";
 
-/** Each memory with the `ledger` of its hit: found by id, else by its place where both lists are equally long. */
+/** Each memory with the `ledger` of its hit: found by id, else, where the answer has no ids, by its place. */
 function withLedger(memories: unknown[], hits: Hit[], request: Fields): unknown[] {
   const byId = new Map(hits.map((hit) => [hit.memory_id, hit]));
-  const byPlace = memories.length === hits.length ? hits : [];
+  const named = memories.map(fields).map(({ memory_id, id }) =>
+    byId.get(String(memory_id)) ?? byId.get(String(id))
+  );
+  const found = memories.length === hits.length && !named.some(Boolean) ? hits : named;
   // what a hit costs covers no alternatives: those are shown as far as the budget goes
   let room = Number(fields(request.limits).max_tokens ?? Infinity) -
     hits.reduce((sum, hit) => sum + Number(hit.tokens ?? 0), 37);
   return memories.map((memory, place) => {
-    if (!isFields(memory)) return memory;
-    const hit = byId.get(String(memory.memory_id)) ?? byId.get(String(memory.id)) ?? byPlace[place];
-    if (!hit) return memory;
+    const hit = found[place];
+    if (!hit || !isFields(memory)) return memory;
     const alternatives = hit.alternatives ?? [];
     const cost = Math.ceil(JSON.stringify(alternatives).length / 4);
     const isShown = hit.shortened !== true && cost <= room;
@@ -473,21 +472,15 @@ async function supersession(c: ContextLike): Promise<Fields | null> {
   const body = fields(parsed(await bodyText(c)));
   const { action, by, notes, actor_label: actor } = body;
   if (action !== "supersede" && action !== "merge") return null;
-  const [memory] = [await ask(`agent_memories?select=workspace_id,memory_type&id=eq.${id}`)].flat().filter(
-    isFields,
-  );
+  const [memory] = await rowsOf([id], "agent_memories?select=workspace_id,memory_type&id");
   const workspace = memory?.workspace_id;
   if (memory?.memory_type !== "decision" || (body.workspace_id ?? workspace) !== workspace) return null;
   const isText = (value: unknown) => typeof (value ?? "") === "string";
   if (!isText(notes) || !isText(actor)) return null; // the function says what is wrong with it
   if (typeof by !== "string" || !UUID.test(by)) {
     const message = `To ${action} a decision, send "by": the id of the decision that takes its place.`;
-    throw new LedgerRefusal(
-      400,
-      "by_missing",
-      message,
-      `{"action": "${action}", "by": "<id>", "notes": "<reason>"}`,
-    );
+    const hint = `{"action": "${action}", "by": "<id>", "notes": "<reason>"}`;
+    throw new LedgerRefusal(400, "by_missing", message, hint);
   }
   const decisions = { p_workspace_id: workspace, p_old: id, p_new: by };
   const sent = set({ ...decisions, p_action: action, p_reason: notes, p_actor: actor });
@@ -509,7 +502,9 @@ export function writeback(z: ZodNamespace): Middleware {
     const body = await keyIsRight(c) ? parsed(await bodyText(c)) : null;
     const holder = [body, fields(body).payload].filter(isFields).find((one) => Array.isArray(one.decisions));
     const sent = (holder?.decisions ?? []) as unknown[];
-    const kept: Kept[] = sent.flatMap((decision, index) => isFields(decision) ? [{ index, decision }] : []);
+    const kept: Kept[] = sent.flatMap((decision, index) =>
+      isFields(decision) ? [{ index, decision, text: folded(decision.content) }] : []
+    );
     if (!holder || !kept.length) return await next();
     const wrong = refusalOfDecisions(schema, kept);
     if (wrong) return respond(c, wrong.status, JSON.stringify(wrong.body));
@@ -534,7 +529,7 @@ export function memory<T>(rows: T): T {
   const filled = [rows].flat().map((row: unknown) => {
     if (!isFields(row) || row.memory_type !== "decision") return row;
     const text = folded(row.content);
-    const same = kept.filter((one) => !taken.has(one) && folded(one.decision.content) === text);
+    const same = kept.filter((one) => !taken.has(one) && one.text === text);
     const one = same.find((one) => !one.memoryId) ?? same[0];
     if (!one) return row;
     taken.add(one);
@@ -611,10 +606,13 @@ function refusalOfDecisions(schema: Schema, kept: Kept[]): { status: number; bod
  */
 async function written(kept: Kept[]): Promise<Fields> {
   const ids = kept.flatMap(({ memoryId }) => memoryId && UUID.test(memoryId) ? [memoryId] : []);
-  const path = `agent_decision_ledger?select=memory_id,step_index,importance&memory_id=in.(${ids.join(",")})`;
+  const path = "agent_decision_ledger?select=memory_id,step_index,importance&memory_id";
   let missing = "the memory is stored and was not enrolled: enroll_missing_decisions mends it";
-  const found = ids.length ? await ask(path).catch((error) => missing = LedgerRefusal.of(error).message) : [];
-  const rows = new Map([found].flat().filter(isFields).map((row) => [row.memory_id, row]));
+  const found = await rowsOf(ids, path).catch((error) => {
+    missing = LedgerRefusal.of(error).message;
+    return [];
+  });
+  const rows = new Map(found.map((row) => [row.memory_id, row]));
   const report = { decisions: [] as Fields[], linked: [] as Fields[], not_linked: [] as Fields[] };
   const absent: Fields[] = [];
   for (const one of kept) {
@@ -742,6 +740,13 @@ async function ask(path: string, body?: Fields): Promise<unknown> {
   if (!response.ok) throw refusalOf(response.status, fields(answer));
   if (answer === undefined) throw LedgerRefusal.unavailable("unexpected");
   return answer;
+}
+
+/** Rows by id, a hundred a request: a URL has an end. `path` ends with the column. */
+async function rowsOf(ids: string[], path: string): Promise<Fields[]> {
+  const starts = Array.from({ length: Math.ceil(ids.length / 100) }, (_, part) => part * 100);
+  const answers = starts.map((start) => ask(`${path}=in.(${ids.slice(start, start + 100).join(",")})`));
+  return (await Promise.all(answers)).flat().filter(isFields);
 }
 
 const NOT_INSTALLED = /^(PGRST106|PGRST202|PGRST203|PGRST205|42883|42P01|RL501)$/;
