@@ -16,7 +16,7 @@ from tests.patches.variants import Variant
 
 PATCHED = [name for name in variants.names() if variants.variant(name).is_patched]
 REFUSED = [name for name in variants.names() if not variants.variant(name).is_patched]
-_GUARD = re.compile(r"/\* ranked-ledger:match-call [^*]*\*/[^*]*/\* ranked-ledger:end \*/\s*")
+_GUARD = re.compile(r"/\* ranked-ledger:match-call .*?/\* ranked-ledger:end \*/\s*")
 _PIECE = re.compile(r"/\* ranked-ledger[:<].*?/\* ranked-ledger:end \*/ ?", re.DOTALL)
 
 

@@ -148,8 +148,11 @@ class _Finder:
         self._insert("query-embedding", path.obtained, values={"VALUE": path.embedding})
         before = {one["guard"]: one["text"] for one in self.rules["match-call"].insert}
         for guard in path.guards:
-            text = before["value" if guard.is_value else "statement"]
-            self._add("match-call", source.start_of(guard.node), text, "before")
+            at = source.start_of(guard.node)
+            if guard.is_value:
+                self._add("match-call", at, before["value"], "prefix")
+            else:
+                self._add("match-call", at, before["statement"], "before")
         self._note("match-call", path.call)
         self._insert("ranked-list", path.ranked)
 
@@ -220,8 +223,8 @@ class _Finder:
             if side == "inside":
                 first = next(child for child in node.children() if child.text() != "{")
                 self._add(place, source.start_of(first), text, "before")
-            elif side == "before":
-                self._add(place, source.start_of(node), text, "before")
+            elif side in {"before", "prefix"}:
+                self._add(place, source.start_of(node), text, "before" if side == "before" else "prefix")
             else:
                 self._add(place, source.end_of(node), text, "after" if side == "after" else "line_after")
         self._note(place, match.get_match("PATH") or match)
@@ -243,7 +246,7 @@ def _zod(fields: SgNode) -> str:
     """The name of zod in the file: what the fields' types are made from."""
     for pair in fields.named_children():
         value = pair.field("value") if pair.kind() == "pair" else None
-        if value is not None and ".string(" in value.text():
+        if value is not None and value.find(kind="property_identifier", regex="^string$") is not None:
             return source.root_name(value) or "z"
     return "z"
 

@@ -32,15 +32,16 @@ _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _DIRECTIVE: Final = re.compile(r"ignore|expect-error|disable-next-line|@deno-types|@ts-")
 
 
-Side = Literal["before", "after", "line_after"]
+Side = Literal["before", "prefix", "after", "line_after"]
 
 
 @dataclass(frozen=True)
 class Insertion:
     """A piece and where it goes.
 
-    - `side`: before a token (on a line of its own where the token begins its line), after one, or at the
-      start of the next line.
+    - `side`: before a token, on a line of its own where the token begins its line; `prefix`: on the line of
+      the token, as what ends with an operator has to be, else a formatter moves its mark; after a token; or
+      at the start of the next line.
     """
 
     place: str
@@ -78,7 +79,7 @@ def take_out(text: str) -> tuple[str, list[Piece]]:
         if _digest(match["text"]) != match["digest"]:
             edited.append(line)
         first, last = _extent(text, match)
-        kept.append(text[end:first])
+        kept.append(_unmoved(text[end:first], match))
         end = last
     kept.append(text[end:])
     rest = "".join(kept)
@@ -124,7 +125,7 @@ def _written(text: str, one: Insertion) -> tuple[int, str]:
             return one.at, f" {side_piece}"
         return following.end(), f"{_indentation(text[start : one.at])}{piece}{following[0]}"
     indentation = text[start : one.at]
-    if indentation.strip(" \t") or _DIRECTIVE.search(_comments_before(text, start)):
+    if one.side == "prefix" or indentation.strip(" \t") or _DIRECTIVE.search(_comments_before(text, start)):
         return one.at, f"{piece} "
     return start, f"{indentation}{piece}{_line_end(text, one.at)}"
 
@@ -139,6 +140,17 @@ def _extent(text: str, match: re.Match[str]) -> tuple[int, int]:
     if following and not text[start:first].strip(" \t"):
         return start, following.end()
     return first, (last + 1 if text[last : last + 1] == " " else last)
+
+
+def _unmoved(before: str, match: re.Match[str]) -> str:
+    """What stands before a piece, without a formatter's doing at what closes something.
+
+    A comma in front of it closes a list of ours; one at its end, or a semicolon, is the file's.
+    """
+    if match["side"] == ":":
+        return before
+    theirs = re.search(r"[^,\s](,)\s*$|^[\s)]*(;)\s*$", match["text"])
+    return re.sub(r",(\s*)$", r"\1", before) + (theirs[1] or theirs[2] if theirs else "")
 
 
 def _indentation(line: str) -> str:

@@ -16,7 +16,6 @@ _IS_VECTOR: Final = re.compile(r"[eE]mbed|[vV]ec")
 _IS_REQUEST: Final = re.compile(r"\.json\(|\.valid\(|[pP]arse\w*\(")
 NO_CALL: Final = "no call takes the query embedding"
 _IS_BODY: Final = re.compile(r"\.(json|text)\(\)")
-_TOGETHER: Final = re.compile(r"await\s+Promise\s*\.\s*all\b")
 
 Matches = Callable[..., list[SgNode]]
 Narrowed = Callable[[str, list[SgNode]], list[SgNode]]
@@ -118,10 +117,19 @@ def _inline(call: SgNode) -> SgNode | None:
 
 
 def _vectors(call: SgNode, known: list[Definition]) -> list[Definition]:
-    """The awaited definitions behind a call's arguments that speak of an embedding."""
+    """The awaited definitions behind what a call is given as its vector, or that speak of one."""
     arguments = call.field("arguments")
-    found = [] if arguments is None else flow.origins(arguments, known)
-    return [one for one in found if _IS_VECTOR.search(one.node.text()) and not _is_request(one)]
+    if arguments is None:
+        return []
+    given = [
+        origin
+        for one in source.walk(arguments)
+        if one.kind() in {"pair", "shorthand_property_identifier"}
+        and _IS_VECTOR.search((one.field("key") or one).text())
+        for origin in flow.origins(one.field("value") or one, known)
+    ]
+    spoken_of = [one for one in flow.origins(arguments, known) if _IS_VECTOR.search(one.node.text())]
+    return [one for one in given or spoken_of if not _is_request(one)]
 
 
 def _is_request(one: Definition) -> bool:
@@ -150,12 +158,12 @@ def _refuse_steps(definitions: list[Definition], known: list[Definition]) -> Non
 def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str, set[str]]:
     """The expression that waits for the service, with its names; of several awaited together, its own one."""
     value = obtained.value
-    if obtained.target.kind() == "array_pattern" and _TOGETHER.match(value.text()):
+    together = value.find(pattern="Promise.all($TOGETHER)")
+    if obtained.target.kind() == "array_pattern" and together is not None:
         wanted = source.used(call)
         parts = [one for one in obtained.target.named_children() if one.kind() != "comment"]
         at = next((at for at, one in enumerate(parts) if source.pattern_names(one) & wanted), None)
-        awaited = value.find(kind="array")
-        elements = [] if awaited is None else [o for o in awaited.named_children() if o.kind() != "comment"]
+        elements = [one for one in together["TOGETHER"].named_children() if one.kind() != "comment"]
         if at is not None and at < len(elements):
             return elements[at], "", source.pattern_names(parts[at])
     return value, "await ", obtained.names
