@@ -5,7 +5,7 @@
 // the function writes its trace, its items and its answer around that list as it always has. What belongs to one request
 // travels in an AsyncLocalStorage, so that helper functions and closures handed to EdgeRuntime.waitUntil see it too.
 //
-// Environment, beside what the function reads anyway (SUPABASE_URL, SUPABASE_SERVICE_ROLE_KEY, MCP_ACCESS_KEY):
+// Environment, beside what the function reads anyway (SUPABASE_URL, SUPABASE_SERVICE_ROLE_KEY):
 //   RANKED_LEDGER_TIMEOUT_MS            milliseconds that one call to the database may take, 10000 unless set
 //   RANKED_LEDGER_EMBEDDING_TIMEOUT_MS  milliseconds that a ranked recall waits for the embedding, 3000 unless set
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -452,31 +452,30 @@ export async function usage(c: ContextLike, next: Next): Promise<void> {
 // --- /memories/:id/review -------------------------------------------------------------------------------------------
 
 /**
- * The middleware of a review. For a decision it answers the actions supersede and merge itself, which the function
- * cannot do: `by` is the id of the decision that takes its place, `notes` the reason. All else is the function's.
+ * The middleware of a review. Where the function fails at the actions supersede and merge, as common copies do, and the
+ * memory is a decision, they are carried out here: `by` is the id of the decision that takes its place, `notes` the reason.
+ * The function comes first, with whatever it asks of a caller: what it does by itself, or refuses, stays as it is.
  */
 export async function review(c: ContextLike, next: Next): Promise<void> {
-  let answer: Fields | null;
+  const body = fields(parsed(await bodyText(c)));
+  if (body.action !== "supersede" && body.action !== "merge") return await next();
+  let failure: unknown = null;
+  await next().catch((error) => failure = error ?? "failed");
+  if (!failure && c.res.status !== 500) return;
   try {
-    answer = await supersession(c);
+    const answer = await supersession(idInPath(c), body);
+    if (answer) return respond(c, 200, JSON.stringify(answer));
   } catch (error) {
     return refuse(c, LedgerRefusal.of(error));
   }
-  if (answer) respond(c, 200, JSON.stringify(answer));
-  else await next();
+  if (failure) throw failure;
 }
 
-async function supersession(c: ContextLike): Promise<Fields | null> {
-  const id = idInPath(c);
-  if (!id || !await keyIsRight(c)) return null;
-  const body = fields(parsed(await bodyText(c)));
+async function supersession(id: string | undefined, body: Fields): Promise<Fields | null> {
   const { action, by, notes, actor_label: actor } = body;
-  if (action !== "supersede" && action !== "merge") return null;
-  const [memory] = await rowsOf([id], "agent_memories?select=workspace_id,memory_type&id");
+  const [memory] = id ? await rowsOf([id], "agent_memories?select=workspace_id,memory_type&id") : [];
   const workspace = memory?.workspace_id;
   if (memory?.memory_type !== "decision" || (body.workspace_id ?? workspace) !== workspace) return null;
-  const isText = (value: unknown) => typeof (value ?? "") === "string";
-  if (!isText(notes) || !isText(actor)) return null; // the function says what is wrong with it
   if (typeof by !== "string" || !UUID.test(by)) {
     const message = `To ${action} a decision, send "by": the id of the decision that takes its place.`;
     const hint = `{"action": "${action}", "by": "<id>", "notes": "<reason>"}`;
@@ -493,28 +492,41 @@ async function supersession(c: ContextLike): Promise<Fields | null> {
 /**
  * The middleware of a write-back. A decision may be an object beside the plain strings: `content`, and any of
  * `rationale`, `importance` (0 to 1), `step_index` (0 to 1,000,000,000), `alternatives` (at most 20 texts), `depends_on`
- * (at most 100 memory ids), `confidence` (0 to 1). The function is shown its content; the rest goes to the ledger with
- * the row that `memory` is given, and the answer gains `ledger`: what was written there, and what was not.
+ * (at most 100 memory ids), `confidence` (0 to 1). The list `decisions` stands in the body, or in one of its objects. The
+ * function is shown the contents; the rest goes to the ledger with the row that `memory` is given, and the answer gains
+ * `ledger`: what was written there, and what was not.
  */
 export function writeback(z: ZodNamespace): Middleware {
   const schema = decisionSchema(z as unknown as Zod);
   return async (c, next) => {
-    const body = await keyIsRight(c) ? parsed(await bodyText(c)) : null;
-    const holder = [body, fields(body).payload].filter(isFields).find((one) => Array.isArray(one.decisions));
-    const sent = (holder?.decisions ?? []) as unknown[];
+    const body = fields(parsed(await bodyText(c)));
+    const lists = [["", body] as const, ...Object.entries(body)];
+    const [name, holder] = lists.find(([, one]) => decisionsOf(one).some(isFields)) ?? ["", {}];
+    const sent = decisionsOf(holder);
     const kept: Kept[] = sent.flatMap((decision, index) =>
       isFields(decision) ? [{ index, decision, text: folded(decision.content) }] : []
     );
-    if (!holder || !kept.length) return await next();
-    const wrong = refusalOfDecisions(schema, kept);
-    if (wrong) return respond(c, wrong.status, JSON.stringify(wrong.body));
-    holder.decisions = sent.map((decision) => isFields(decision) ? decision.content : decision);
+    if (!kept.length) return await next();
+    const wrong = refusalOfDecisions(schema, kept, [name, "decisions"].filter(Boolean));
+    if (wrong) {
+      // refused by the function first, which looks at who calls, and whose headers the answer keeps
+      replaceBody(c, "{}");
+      await next();
+      if (![401, 403, 429].includes(c.res.status)) respond(c, wrong.status, JSON.stringify(wrong.body));
+      return;
+    }
+    fields(holder).decisions = sent.map((decision) => isFields(decision) ? decision.content : decision);
     replaceBody(c, JSON.stringify(body));
     await writes.run(kept, () => next());
     if (!c.res.ok) return;
     const ledger = await written(kept);
     await editJson(c, (answer) => ({ ...answer, ledger }));
   };
+}
+
+function decisionsOf(holder: unknown): unknown[] {
+  const { decisions } = fields(holder);
+  return Array.isArray(decisions) ? decisions : [];
 }
 
 /**
@@ -579,10 +591,14 @@ const SECRETS = [
 ];
 
 /** Why a write-back is refused: a decision that is not valid, or a secret in what the function does not get to see. */
-function refusalOfDecisions(schema: Schema, kept: Kept[]): { status: number; body: Fields } | null {
+function refusalOfDecisions(
+  schema: Schema,
+  kept: Kept[],
+  where: string[],
+): { status: number; body: Fields } | null {
   const issues = kept.flatMap(({ index, decision }) =>
     (schema.safeParse(decision).error?.issues ?? []).map(({ path, message }) => ({
-      path: ["decisions", index, ...path],
+      path: [...where, index, ...path],
       message,
     }))
   );
@@ -592,8 +608,9 @@ function refusalOfDecisions(schema: Schema, kept: Kept[]): { status: number; bod
   for (const { index, decision: { rationale, alternatives } } of kept) {
     const texts = [rationale ?? "", alternatives ?? []].flat().map(String);
     if (texts.some((text) => SECRETS.some((secret) => secret.test(text)))) {
-      const error =
-        `What looks like a secret is in decisions.${index}, beside its content; nothing was written.`;
+      const error = `What looks like a secret is in ${
+        where.join(".")
+      }.${index}, beside its content; nothing was written.`;
       return { status: 422, body: { error } };
     }
   }
@@ -654,18 +671,6 @@ async function link(
 /** The last id in the path: no route has another one behind its own. */
 function idInPath(c: ContextLike): string | undefined {
   return new URL(c.req.raw.url).pathname.split("/").findLast((part) => UUID.test(part));
-}
-
-/** Whether the request carries MCP_ACCESS_KEY. Digests are compared, so that the time tells nothing. */
-async function keyIsRight(c: ContextLike): Promise<boolean> {
-  const key = env("MCP_ACCESS_KEY");
-  const given = c.req.raw.headers.get("x-brain-key") ?? new URL(c.req.raw.url).searchParams.get("key");
-  if (!key || !given) return false;
-  const digest = (text: string) => crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  const [ours, theirs] = (await Promise.all([digest(key), digest(given)])).map((buffer) =>
-    new Uint8Array(buffer)
-  );
-  return ours.reduce((difference, byte, index) => difference | (byte ^ theirs[index]), 0) === 0;
 }
 
 /** The body of the request, which the function can still read; empty where it cannot be read. */
