@@ -11,7 +11,6 @@ exactly once, or nothing is written. Needs the extra `patch`.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -145,7 +144,7 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
             hint="this is a fault of the patch: please report it, with the lines around its places",
         )
     patched = bom + patched
-    if function.pieces and function.module == "current" and marks.same_but_layout(patched, function.text):
+    if function.pieces and function.module == "current" and _is_but_formatted(function, patched):
         patched, state = function.text, "current"
     else:
         state = "outdated" if function.pieces else "absent"
@@ -165,16 +164,12 @@ def apply(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool 
     if not planned.changed:
         return planned
     function = planned.function
-    backup = folder.keep_backup(function)
-    was_absent = function.module == "absent"
-    folder.replace(function.module_file, folder.sealed_module(), expected=None)
-    try:
+    backup = folder.backup_of(function)
+    with folder.as_before_on_failure(backup, function.module_file):
+        if not backup.exists():
+            folder.replace(backup, function.original, expected=None)
+        folder.replace(function.module_file, folder.sealed_module(), expected=None)
         folder.replace(function.file, planned.patched, expected=function.text)
-    except BaseException:
-        if was_absent:
-            with contextlib.suppress(OSError):
-                function.module_file.unlink()
-        raise
     return replace(planned, state="current", backup=backup)
 
 
@@ -201,6 +196,13 @@ def _parses(text: str, suffix: str) -> bool:
     """By Deno's parser where it is present: ast-grep's lets some faults pass, and trips over rare syntax."""
     by_deno = deno.parses(text, suffix)
     return source.Source(text, suffix).broken_line is None if by_deno is None else by_deno
+
+
+def _is_but_formatted(function: Function, patched: str) -> bool:
+    text = function.text
+    return patched == text or (
+        marks.same_but_layout(patched, text) and _parses(text.removeprefix(_BOM), function.file.suffix)
+    )
 
 
 def _check_syntax(file: Path, text: str) -> None:

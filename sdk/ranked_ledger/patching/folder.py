@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -142,15 +143,29 @@ def replace(file: Path, text: str, *, expected: str | None) -> None:
         raise
 
 
-def keep_backup(function: Function) -> Path:
-    """The file as it was before the first piece. An older backup with another text is never overwritten."""
+@contextlib.contextmanager
+def as_before_on_failure(*files: Path) -> Iterator[None]:
+    """Files that are as they were, or absent as they were, where what is done in here fails."""
+    before = {file: file.read_bytes() if file.exists() else None for file in files}
+    try:
+        yield
+    except BaseException:
+        for file, content in before.items():
+            with contextlib.suppress(OSError):
+                if content is None:
+                    file.unlink(missing_ok=True)
+                elif file.read_bytes() != content:
+                    file.write_bytes(content)
+        raise
+
+
+def backup_of(function: Function) -> Path:
+    """Where the file as it was before the first piece is kept; never over a backup of another text."""
     target = function.backup_file
     number = 2
     while target.exists() and read_text(target) != function.original:
         target = function.backup_file.with_name(f"{function.backup_file.name}-{number}")
         number += 1
-    if not target.exists():
-        replace(target, function.original, expected=None)
     return target
 
 
