@@ -17,6 +17,8 @@ from tests.patches import rig
 
 Rows = Callable[..., list[dict[str, Any]]]
 
+LISTS = set("outputs lessons constraints unresolved_questions next_steps failures artifacts".split())
+
 
 def patched(into: Path, *changes: tuple[str, str]) -> Path:
     """A patched copy of the contract's function, other than it by what `changes` replace before the patch."""
@@ -58,11 +60,18 @@ def recall(function: rig.Function, workspace: str, query: str, **more: object) -
     return answer.json()
 
 
-def write(function: rig.Function, workspace: str, *decisions: object, **more: object) -> dict[str, Any]:
-    answer = function.http.post("/writeback", json=body(workspace, decisions=decisions, **more))
-    assert answer.status_code == 201, answer.text
+def writing(workspace: str, *decisions: object, confidence: float = 0.5, **more: Any) -> dict[str, Any]:
+    """The body of a write-back."""
+    lists = {name: more.pop(name) for name in LISTS & more.keys()}
+    written = {"decisions": decisions, **lists}
+    return body(workspace, memory_payload=written, provenance={"confidence": confidence}, **more)
+
+
+def write(function: rig.Function, workspace: str, *decisions: object, **more: Any) -> dict[str, Any]:
+    answer = function.http.post("/writeback", json=writing(workspace, *decisions, **more))
+    assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
-    return [memory["id"] for memory in answer["memories"]]
+    return [memory["memory_id"] for memory in answer["memories"]]

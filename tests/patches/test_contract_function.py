@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
+from tests.patches.patched import body, writing
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
@@ -35,14 +36,10 @@ def rows(project: StackInfo) -> Iterator[Rows]:
         yield lambda query, *values: owner.execute(query, values).fetchall()
 
 
-def body(workspace: str, **more: object) -> dict[str, Any]:
-    return {"schema_version": "1", "workspace_id": workspace, "runtime": {"name": "pytest"}, **more}
-
-
-def write(function: rig.Function, workspace: str, **more: object) -> list[str]:
-    answer = function.http.post("/writeback", json=body(workspace, **more))
-    assert answer.status_code == 201, answer.text
-    return [memory["id"] for memory in answer.json()["memories"]]
+def write(function: rig.Function, workspace: str, *decisions: object, **more: Any) -> list[str]:
+    answer = function.http.post("/writeback", json=writing(workspace, *decisions, **more))
+    assert answer.status_code == 200, answer.text
+    return [memory["memory_id"] for memory in answer.json()["memories"]]
 
 
 def recall(function: rig.Function, workspace: str, query: str, **more: object) -> dict[str, Any]:
@@ -58,7 +55,7 @@ def test_health_is_told_to_whoever_has_the_key(function: rig.Function) -> None:
     assert httpx.get(f"{function.url}/health").status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/recall", "/writeback", f"/recall/{uuid4()}/usage"])
+@pytest.mark.parametrize("path", ["/recall", "/writeback", f"/recall/{rig.NOBODY}/usage"])
 def test_a_wrong_key_is_refused(function: rig.Function, path: str) -> None:
     refused = function.http.post(path, json={}, headers={"x-brain-key": "wrong"})
     assert refused.status_code == 401
@@ -74,9 +71,9 @@ def test_an_invalid_body_is_refused(function: rig.Function, asked: bytes) -> Non
 def test_what_was_written_back_is_found_by_its_vector(
     function: rig.Function, workspace: str, rows: Rows
 ) -> None:
-    queue, login = write(function, workspace, decisions=[QUEUE, LOGIN], confidence=0.8)
+    queue, login = write(function, workspace, QUEUE, LOGIN, confidence=0.8)
     answer = recall(function, workspace, "Where are jobs kept until a worker takes them?")
-    assert [memory["id"] for memory in answer["memories"]] == [queue, login]
+    assert [memory["memory_id"] for memory in answer["memories"]] == [queue, login]
 
     (trace,) = rows(
         "select * from agent_memory_recall_traces where request_id = %s and workspace_id = %s",
@@ -97,24 +94,24 @@ def test_what_was_written_back_is_found_by_its_vector(
 
 
 def test_recall_keeps_to_its_scope(function: rig.Function, workspace: str) -> None:
-    (here,) = write(function, workspace, decisions=[QUEUE], project_id="here")
-    write(function, workspace, decisions=[LOGIN], project_id="there")
+    (here,) = write(function, workspace, QUEUE, project_id="here")
+    write(function, workspace, LOGIN, project_id="there")
     write(function, workspace, lessons=["Nobody else may read this"], visibility="personal")
     found = recall(function, workspace, QUEUE, project_id="here")
-    assert [memory["id"] for memory in found["memories"]] == [here]
+    assert [memory["memory_id"] for memory in found["memories"]] == [here]
 
     unconfirmed = function.http.post("/recall", json=body(workspace, query=QUEUE))
     assert unconfirmed.json()["memories"] == []
 
 
 def test_only_as_many_as_were_asked_for_whatever_their_tokens(function: rig.Function, workspace: str) -> None:
-    write(function, workspace, decisions=[f"{QUEUE}, part {part}. " + "word " * 300 for part in range(3)])
+    write(function, workspace, *(f"{QUEUE}, part {part}. " + "word " * 300 for part in range(3)))
     limits = {"max_items": 2, "max_tokens": 256}
     assert len(recall(function, workspace, QUEUE, limits=limits)["memories"]) == 2
 
 
 def test_usage_marks_the_items_of_the_trace(function: rig.Function, workspace: str) -> None:
-    queue, login = write(function, workspace, decisions=[QUEUE, LOGIN])
+    queue, login = write(function, workspace, QUEUE, LOGIN)
     request_id = recall(function, workspace, QUEUE)["request_id"]
     marks = {"used_memory_ids": [queue], "ignored": [{"memory_id": login, "reason": "another matter"}]}
     assert function.http.post(f"/recall/{request_id}/usage", json=marks).status_code == 200
@@ -130,7 +127,7 @@ def test_a_decision_is_a_string_with_the_confidence_of_the_call(
     function: rig.Function, workspace: str, rows: Rows
 ) -> None:
     more = {"next_steps": ["Measure it"], "artifacts": [{"kind": "file", "description": "The measurements"}]}
-    write(function, workspace, decisions=[QUEUE], questions=["How large is it?"], confidence=0.7, **more)
+    write(function, workspace, QUEUE, unresolved_questions=["How large is it?"], confidence=0.7, **more)
     kept = rows(
         "select memory_type, confidence::float8 from agent_memories where workspace_id = %s order by 1",
         workspace,
@@ -138,29 +135,27 @@ def test_a_decision_is_a_string_with_the_confidence_of_the_call(
     assert [tuple(row.values()) for row in kept] == [
         *(("artifact_reference", 0.7), ("decision", 0.7), ("open_question", 0.7), ("work_log", 0.7))
     ]
-    objects = body(workspace, decisions=[{"content": QUEUE, "importance": 1}])
+    objects = writing(workspace, {"content": QUEUE, "importance": 1})
     assert function.http.post("/writeback", json=objects).status_code == 400
 
 
 def test_a_repeated_write_back_answers_what_it_wrote(function: rig.Function, workspace: str) -> None:
-    written = write(function, workspace, decisions=[QUEUE], idempotency_key=workspace)
-    repeat = function.http.post(
-        "/writeback", json=body("other", decisions=[QUEUE], idempotency_key=workspace)
-    )
+    written = write(function, workspace, QUEUE, idempotency_key=workspace)
+    repeat = function.http.post("/writeback", json=writing("other", QUEUE, idempotency_key=workspace))
     assert repeat.status_code == 200
-    assert [memory["id"] for memory in repeat.json()["memories"]] == written
+    assert [memory["memory_id"] for memory in repeat.json()["memories"]] == written
 
 
 @pytest.mark.parametrize("text", ["the key is sk-" + "a" * 30, "user: hi\nassistant: hi\n" * 2])
 def test_secrets_and_transcripts_are_not_kept(
     function: rig.Function, workspace: str, rows: Rows, text: str
 ) -> None:
-    assert function.http.post("/writeback", json=body(workspace, decisions=[QUEUE, text])).status_code == 422
+    assert function.http.post("/writeback", json=writing(workspace, QUEUE, text)).status_code == 422
     assert rows("select from agent_memories where workspace_id = %s", workspace) == []
 
 
 def test_a_confirmed_memory_waits_for_review_no_more(function: rig.Function, workspace: str) -> None:
-    (queue,) = write(function, workspace, decisions=[QUEUE])
+    (queue,) = write(function, workspace, QUEUE)
     waiting = {"workspace_id": workspace}
     assert len(function.http.get("/memories/review", params=waiting).json()["memories"]) == 1
 
@@ -176,7 +171,7 @@ def test_a_confirmed_memory_waits_for_review_no_more(function: rig.Function, wor
 def test_supersede_and_merge_fail_and_change_nothing(
     function: rig.Function, workspace: str, action: str
 ) -> None:
-    (queue,) = write(function, workspace, decisions=[QUEUE])
+    (queue,) = write(function, workspace, QUEUE)
     assert function.http.patch(f"/memories/{queue}/review", json={"action": action}).status_code == 500
     assert function.http.get(f"/memories/{queue}").json()["memory"]["lifecycle_status"] == "active"
 
@@ -220,6 +215,6 @@ def test_a_copy_elsewhere_runs_with_inline_specifiers_and_an_older_zod(
     assert rig.complaints(entry) == ""
     key = project.service_role_key
     with rig.running(folder, project, embeddings, service_key=key) as function:
-        (queue,) = write(function, workspace, decisions=[QUEUE])
-        assert recall(function, workspace, QUEUE)["memories"][0]["id"] == queue
+        (queue,) = write(function, workspace, QUEUE)
+        assert recall(function, workspace, QUEUE)["memories"][0]["memory_id"] == queue
     assert sorted(path.name for path in folder.iterdir()) == ["index.ts"]

@@ -171,7 +171,7 @@ def test_the_default_policy_is_the_functions_own_and_its_answer_stays(
         (b"\xff\xfe\x00", rig.ACCESS_KEY),
     ],
 )
-@pytest.mark.parametrize("path", ["/recall", "/writeback", f"/recall/{uuid4()}/usage"])
+@pytest.mark.parametrize("path", ["/recall", "/writeback", f"/recall/{rig.NOBODY}/usage"])
 def test_what_the_function_refuses_it_refuses_in_its_own_words(
     function: rig.Function, original: rig.Function, path: str, asked: bytes, key: str
 ) -> None:
@@ -342,7 +342,7 @@ def test_items_and_tokens_are_kept_to(function: rig.Function, workspace: str, le
         ledger.record(
             f"Queue decision {part}: " + "word " * (20 if part < 2 else 400),
             rationale="because " * 10,
-            alternatives=["another queue " * 4] * 3,
+            alternatives=["another queue " * 20] * 3,
             summary=f"Queue decision {part} in short" if part < 5 else "long " * 390,
         )
     limits = {"max_items": 5, "max_tokens": 256}
@@ -351,15 +351,13 @@ def test_items_and_tokens_are_kept_to(function: rig.Function, workspace: str, le
     assert len(ids(answer)) + len(policy["dropped"]) == 5
     assert policy["shortened"]
     shown = [memory for memory in answer["memories"] if memory["ledger"]["shortened"]]
-    assert [memory["id"] for memory in shown] == policy["shortened"]
+    assert [memory["memory_id"] for memory in shown] == policy["shortened"]
     for memory in shown:
         assert memory["content"] == memory["summary"]
         assert memory["ledger"]["rationale"] is None
         assert "alternatives" not in memory["ledger"]
-    texts = [
-        [memory["content"], memory["ledger"]["rationale"] or "", *memory["ledger"].get("alternatives", [])]
-        for memory in answer["memories"]
-    ]
+    assert all("alternatives" not in memory["ledger"] for memory in answer["memories"])
+    texts = [[memory["content"], memory["ledger"]["rationale"] or ""] for memory in answer["memories"]]
     assert sum(len(text) for parts in texts for text in parts) <= 4 * 256
     assert len(ids(recall(function, workspace, "queue decision", limits={"max_items": 2}))) == 2
     roomy = recall(function, workspace, "queue decision", limits={"max_tokens": 20000})
@@ -498,7 +496,7 @@ def test_memories_without_an_id_and_a_trace_written_behind_the_answer(
     traced, audited = "  const { data: trace, error: traceError }", "  await audit(payload, [returned]);"
     folder = patched(
         tmp_path,
-        ("      id: m.id,\n", ""),
+        ("      memory_id: m.id,\n      memory_type", "      memory_type"),
         (traced, f"  const behind = (async () => {{\n{traced}"),
         (f"{audited}\n\n", f"{audited}\n  }})();\n  behind.catch(console.error);\n\n"),
     )

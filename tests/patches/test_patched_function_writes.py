@@ -13,7 +13,7 @@ import pytest
 from ranked_ledger import RankedLedger
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
-from tests.patches.patched import Rows, body, database, ids, patched, recall, write
+from tests.patches.patched import Rows, body, database, ids, patched, recall, write, writing
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
@@ -46,7 +46,7 @@ def memories(rows: Rows, workspace: str) -> list[dict[str, Any]]:
 
 
 def refused(function: rig.Function, workspace: str, *decisions: object, status: int) -> dict[str, Any]:
-    answer = function.http.post("/writeback", json=body(workspace, decisions=decisions))
+    answer = function.http.post("/writeback", json=writing(workspace, *decisions))
     assert answer.status_code == status, answer.text
     return answer.json()
 
@@ -80,7 +80,7 @@ def test_a_decision_as_an_object_reaches_the_ledger_whole(
     answer = write(
         function, workspace, decision, LOGIN, {"content": "And another"}, lessons=[LOGS], confidence=0.4
     )
-    by_type = {memory["summary"].strip(): memory["id"] for memory in answer["memories"]}
+    by_type = {memory["summary"].strip(): memory["memory_id"] for memory in answer["memories"]}
     queue = ledger.get(by_type[QUEUE])
     assert queue.rationale == decision["rationale"]
     assert (queue.importance, queue.step_index) == (0.9, 12)
@@ -140,7 +140,7 @@ def test_an_object_that_is_not_valid_is_refused_and_nothing_written(
 ) -> None:
     answer = refused(function, workspace, QUEUE, wrong, status=400)
     (issue,) = answer["issues"]
-    assert issue["path"] == ["decisions", 1, *path]
+    assert issue["path"] == ["memory_payload", "decisions", 1, *path]
     assert memories(rows, workspace) == []
 
 
@@ -200,7 +200,7 @@ def test_a_repeat_of_a_key_is_the_functions_and_says_that_nothing_was_written(
 ) -> None:
     decision = {"content": QUEUE, "rationale": "One backup"}
     first = write(function, workspace, decision, idempotency_key=workspace)
-    sent = body(workspace, decisions=[decision], idempotency_key=workspace)
+    sent = writing(workspace, decision, idempotency_key=workspace)
     repeat = function.http.post("/writeback", json=sent)
     assert repeat.status_code == 200
     assert ids(repeat.json()) == ids(first)
@@ -213,7 +213,7 @@ def test_a_wrong_key_writes_nothing_and_learns_nothing(
     function: rig.Function, workspace: str, rows: Rows, ledger: RankedLedger
 ) -> None:
     queue, login = ledger.record(QUEUE), ledger.record(LOGIN)
-    sent = body(workspace, decisions=[{"content": LOGS, "importance": 7}])
+    sent = writing(workspace, {"content": LOGS, "importance": 7})
     with httpx.Client(base_url=function.url, headers={"x-brain-key": "wrong"}) as stranger:
         assert stranger.post("/writeback", json=sent).status_code == 401
         for by in ({"by": str(login.memory_id)}, {}):
@@ -239,7 +239,7 @@ BARE = (
         "        ...entry,\n",
         "        memory_type: entry.memory_type,\n        content: entry.content.trim(),\n",
     ),
-    ("        confidence: payload.confidence,\n", ""),
+    ("        confidence: payload.provenance.confidence,\n", ""),
 )
 ONE_BY_ONE = (
     (
@@ -249,8 +249,8 @@ ONE_BY_ONE = (
     ("entries.map((entry, index) => ({\n        ...columnsOf", "({\n        ...columnsOf"),
     ("        idempotency_key: keys[index],\n      })),", "        idempotency_key: keys[index],\n      }),"),
     (
-        '.select("id, memory_type, summary");\n  if (error) throw new Error(error.message);',
-        '.select("id, memory_type, summary").single();\n  const memories: any[] = [];\n'
+        '.select("memory_id:id, memory_type, summary");\n  if (error) throw new Error(error.message);',
+        '.select("memory_id:id, memory_type, summary").single();\n  const memories: any[] = [];\n'
         "  for (const [index, entry] of entries.entries()) memories.push(must<any>(await one(entry, index)));",
     ),
 )
@@ -282,6 +282,72 @@ def test_copies_that_insert_in_another_way_are_served_too(
     assert ledger.get(queue).rationale == "One backup"
     assert (ledger.get(queue).importance, ledger.get(login).importance) == (0.9, 0.5)
     assert ledger.get(login).metadata == {}
+
+
+GUARDED = (
+    (
+        'app.post("/writeback", async (c) => {\n',
+        'app.post("/writeback", async (c) => {\n  c.header("access-control-allow-origin", "*");\n'
+        '  if (c.req.header("x-mode") === "read") return c.json({ error: "read-only" }, 403);\n',
+    ),
+    (
+        'app.patch("/memories/:id/review", async (c) => {\n',
+        'app.patch("/memories/:id/review", async (c) => {\n'
+        '  if (c.req.header("x-mode") === "read") return c.json({ error: "read-only" }, 403);\n'
+        '  if (c.req.header("x-mode") === "own") return c.json({ superseded: true });\n',
+    ),
+)
+
+
+def test_what_the_function_asks_of_a_caller_comes_first(
+    project: StackInfo, embeddings: str, tmp_path: Path, workspace: str, rows: Rows
+) -> None:
+    with rig.running(patched(tmp_path, *GUARDED), project, embeddings) as function:
+        old, new = ids(write(function, workspace, QUEUE, LOGIN))
+        review, sent = f"/memories/{old}/review", {"action": "supersede", "by": new}
+        for decision in ({"content": LOGS}, {"content": LOGS, "importance": 7}):
+            body = writing(workspace, decision)
+            answer = function.http.post("/writeback", json=body, headers={"x-mode": "read"})
+            assert (answer.status_code, answer.json()) == (403, {"error": "read-only"})
+        assert function.http.patch(review, json=sent, headers={"x-mode": "read"}).status_code == 403
+        own = function.http.patch(review, json=sent, headers={"x-mode": "own"})
+        assert own.json() == {"superseded": True}
+        assert httpx.patch(f"{function.url}{review}", json=sent).status_code == 401
+        assert {row["lifecycle_status"] for row in memories(rows, workspace)} == {"active"}
+
+        refused = function.http.post(
+            "/writeback", json=writing(workspace, {"content": LOGS, "importance": 7})
+        )
+        assert refused.status_code == 400
+        assert refused.headers["access-control-allow-origin"] == "*"
+        assert len(memories(rows, workspace)) == 2
+        assert function.http.patch(review, json=sent).json()["changed"] is True
+
+
+FLAT = (
+    (
+        "  memory_payload: z.object({\n    decisions: texts,",
+        "  decisions: texts,\n  memory_payload: z.object({",
+    ),
+    (
+        "...lists } = payload.memory_payload;",
+        "...rest } = payload.memory_payload;\n  const lists = { decisions: payload.decisions, ...rest };",
+    ),
+)
+
+
+def test_the_list_may_stand_in_the_body_itself(
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger
+) -> None:
+    with rig.running(patched(tmp_path, *FLAT), project, embeddings) as function:
+        decision = {"content": QUEUE, "rationale": "One backup"}
+        sent = body(ledger.workspace, decisions=[decision, LOGIN], memory_payload={})
+        answer = function.http.post("/writeback", json=sent)
+        assert answer.status_code == 200, answer.text
+        assert ledger.get(ids(answer.json())[0]).rationale == "One backup"
+        sent["decisions"][0]["importance"] = 7
+        (issue,) = function.http.post("/writeback", json=sent).json()["issues"]
+        assert issue["path"] == ["decisions", 0, "importance"]
 
 
 # --- review ---

@@ -100,7 +100,7 @@ def test_a_recall_sends_the_contracts_fields_and_the_patchs() -> None:
     assert (errand.method, errand.path) == ("POST", "/recall")
     assert not errand.repeatable
     assert errand.body == {
-        "schema_version": "ranked_ledger.recall.v1",
+        "schema_version": "openbrain.agent_memory.recall.v1",
         "workspace_id": "acme",
         "project_id": "billing",
         "task_id": "invoicing",
@@ -305,7 +305,7 @@ def test_a_decision_is_one_object_of_a_write_back() -> None:
         key="mine",
     )
     assert (errand.method, errand.path, errand.repeatable) == ("POST", "/writeback", True)
-    assert errand.body["decisions"] == [
+    assert errand.body["memory_payload"]["decisions"] == [
         {
             "content": "Invoices are immutable",
             "rationale": "auditors",

@@ -30,8 +30,9 @@ DEFAULT_RUNTIME: Final = "ranked-ledger"
 PATCH_COMMAND: Final = "ranked-ledger patch apply"
 PATCH_HINT: Final = f"run `{PATCH_COMMAND}` on the function's folder, then deploy it again"
 
-_RECALL_SCHEMA: Final = "ranked_ledger.recall.v1"
-_RECORD_SCHEMA: Final = "ranked_ledger.record.v1"
+# copies accept these literals alone
+_RECALL_SCHEMA: Final = "openbrain.agent_memory.recall.v1"
+_RECORD_SCHEMA: Final = "openbrain.agent_memory.writeback.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ def record(
     given = idempotency_key(key)
     body = sender.body(
         _RECORD_SCHEMA,
-        decisions=[_set(decision)],
+        memory_payload={"decisions": [_set(decision)]},
         # the function looks a key up in every workspace
         idempotency_key=None if given is None else f"{sender.workspace}/{given}",
     )

@@ -47,18 +47,24 @@ const artifact = z.object({ kind: z.string(), uri: z.string().optional(), descri
 const writebackSchema = z.object({
   ...place,
   visibility: visibility.default("project"),
-  provenance_status: z.enum(["observed", "inferred", "user_confirmed", "imported", "generated"])
-    .default("generated"), // whoever calls may say user_confirmed
-  confidence: z.number().min(0).max(1).default(0.5),
+  provenance: z.object({
+    // whoever calls may say user_confirmed
+    default_status: z.enum(["observed", "inferred", "user_confirmed", "imported", "generated"]).default(
+      "generated",
+    ),
+    confidence: z.number().min(0).max(1).default(0.5),
+  }).default({ default_status: "generated", confidence: 0.5 }),
   idempotency_key: z.string().min(1).optional(),
-  decisions: texts,
-  outputs: texts,
-  lessons: texts,
-  constraints: texts,
-  questions: texts,
-  next_steps: texts,
-  failures: texts,
-  artifacts: z.array(artifact).default([]),
+  memory_payload: z.object({
+    decisions: texts,
+    outputs: texts,
+    lessons: texts,
+    constraints: texts,
+    unresolved_questions: texts,
+    next_steps: texts,
+    failures: texts,
+    artifacts: z.array(artifact).default([]),
+  }),
 });
 
 const memoryTypes = {
@@ -66,7 +72,7 @@ const memoryTypes = {
   outputs: "output",
   lessons: "lesson",
   constraints: "constraint",
-  questions: "open_question",
+  unresolved_questions: "open_question",
   next_steps: "work_log",
   failures: "failure",
 } as const;
@@ -312,7 +318,7 @@ app.post("/recall", async (c) => {
     schema_version: payload.schema_version,
     request_id: requestId,
     memories: ranked.map((m) => ({
-      id: m.id,
+      memory_id: m.id,
       memory_type: m.memory_type,
       summary: m.summary,
       content: m.content,
@@ -329,11 +335,12 @@ app.post("/recall", async (c) => {
 
 app.post("/writeback", async (c) => {
   const payload = writebackSchema.parse(await c.req.json());
+  const { artifacts, ...lists } = payload.memory_payload;
   const entries = [
     ...Object.entries(memoryTypes).flatMap(([field, memory_type]) =>
-      payload[field as keyof typeof memoryTypes].map((content) => ({ memory_type, content, metadata: {} }))
+      lists[field as keyof typeof lists].map((content) => ({ memory_type, content, metadata: {} }))
     ),
-    ...payload.artifacts.map(({ description, ...metadata }) => (
+    ...artifacts.map(({ description, ...metadata }) => (
       { memory_type: "artifact_reference", content: description, metadata }
     )),
   ];
@@ -344,7 +351,7 @@ app.post("/writeback", async (c) => {
 
   const keys = entries.map((_, index) => payload.idempotency_key && `${payload.idempotency_key}:${index}`);
   if (payload.idempotency_key) {
-    const kept = supabase.from("agent_memories").select("id, memory_type, summary");
+    const kept = supabase.from("agent_memories").select("memory_id:id, memory_type, summary");
     const known = must(await kept.in("idempotency_key", keys)); // in whichever workspace
     if (known?.length) return c.json({ schema_version: payload.schema_version, memories: known });
   }
@@ -368,16 +375,16 @@ app.post("/writeback", async (c) => {
         channel_thread_id: payload.channel.thread_id,
         visibility: payload.visibility,
         summary: entry.content.slice(0, 160),
-        provenance_status: payload.provenance_status,
-        confidence: payload.confidence,
+        provenance_status: payload.provenance.default_status,
+        confidence: payload.provenance.confidence,
         idempotency_key: keys[index],
       })),
     )
-    .select("id, memory_type, summary");
+    .select("memory_id:id, memory_type, summary");
   if (error) throw new Error(error.message);
 
-  await audit(payload, memories.map(({ id }) => ({ event_type: "memory_written", memory_id: id })));
-  return c.json({ schema_version: payload.schema_version, memories }, 201);
+  await audit(payload, memories.map(({ memory_id }) => ({ event_type: "memory_written", memory_id })));
+  return c.json({ schema_version: payload.schema_version, memories });
 });
 
 app.post("/recall/:request_id/usage", async (c) => {
