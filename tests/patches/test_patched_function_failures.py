@@ -299,7 +299,7 @@ def test_whoever_the_function_does_not_let_in_reaches_nothing_of_the_module(
             for decision in ({"content": QUEUE}, {"content": QUEUE, "importance": 7}):
                 objects = writing(ledger.workspace, decision)
                 assert function.http.post("/writeback", json=objects, headers=headers).status_code == 401
-    assert [one.memory_id for one in ledger.timeline()] == [old.memory_id, new.memory_id]
+    assert {one.memory_id for one in ledger.timeline()} == {old.memory_id, new.memory_id}
     assert ledger.get(old).lifecycle_status == "active"
 
 
