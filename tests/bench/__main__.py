@@ -12,9 +12,9 @@ from rich.console import Console
 
 from tests.bench import document, plot, report
 from tests.bench.bench import Bench
-from tests.bench.findings import Finding, read
+from tests.bench.findings import Finding, added, read
 from tests.bench.plan import CASES, QUICK, Case, Plan
-from tests.bench.scenarios import end_to_end, inserts, neighbours, one_workspace
+from tests.bench.scenarios import end_to_end, inserts, neighbours, one_workspace, patched_function
 from tests.bench.server import bench_server
 from tests.bench.texts import ROOT
 from tests.rig.databases import Server
@@ -77,6 +77,17 @@ def make_report(file: Path) -> None:
     _publish(file, made)
 
 
+@app.command("add")
+def add_run(file: Path = _PASSING, kept: Path = _KEPT) -> None:
+    """Put the cases of a later run into the place of the kept one's, with its own commit, date and load beside them."""
+    try:
+        made = document.save(kept, added(read(kept), read(file)))
+    except ValueError as refused:
+        raise typer.BadParameter(str(refused)) from None
+    report.show(_console(), made)
+    _publish(kept, made)
+
+
 def _console() -> Console:
     # a table cut to the eighty columns of a pipe cannot be read
     console = Console()
@@ -111,6 +122,7 @@ def _findings(bench: Bench, server: Server) -> Iterator[Finding]:
     yield from one_workspace.run(bench, server)
     yield from inserts.run(bench, server)
     yield from end_to_end.run(bench)
+    yield from patched_function.run(bench)
     yield from neighbours.run(bench, server)  # last: the million takes longest to load
 
 

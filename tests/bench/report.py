@@ -44,9 +44,15 @@ def markdown(document: dict[str, Any], plot: str) -> str:
 
 def about(document: dict[str, Any]) -> Iterator[str]:
     """Of what, on what, with what."""
-    changes = ", with uncommitted changes" if document["uncommitted_changes"] else ""
-    yield f"commit {document['commit']}{changes}, {document['taken_at']}"
-    yield ", ".join(f"{name} {number}" for name, number in document["versions"].items())
+    yield _commit(document)
+    for run in document.get("added", ()):
+        cases = dict.fromkeys(one["case"] for one in run["findings"])
+        news = dict(run["versions"].items() - document["versions"].items())
+        yield (
+            f"{', '.join(cases)}, in a run of its own: {', '.join([_commit(run), *_numbered(news)])}; load average"
+            f" {_numbers(run['machine']['load_average_before'])} before and {_numbers(run['load_average_after'])} after"
+        )
+    yield ", ".join(_numbered(document["versions"]))
     machine = document["machine"]
     yield (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; load average"
@@ -57,6 +63,15 @@ def about(document: dict[str, Any]) -> Iterator[str]:
     inputs = document["inputs"]
     yield f"texts: {inputs['texts']}"
     yield f"real vectors: {inputs['real_vectors']}; random vectors: {inputs['random_vectors']}"
+
+
+def _commit(run: dict[str, Any]) -> str:
+    changes = ", with uncommitted changes" if run["uncommitted_changes"] else ""
+    return f"commit {run['commit']}{changes}, {run['taken_at']}"
+
+
+def _numbered(versions: dict[str, str]) -> list[str]:
+    return [f"{name} {number}" for name, number in versions.items()]
 
 
 def _numbers(values: list[float]) -> str:

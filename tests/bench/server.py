@@ -35,9 +35,9 @@ def bench_server() -> Iterator[Server]:
 
 
 @contextmanager
-def durable(server: Server) -> Iterator[None]:
-    """Writes cost what they cost a host: each commit is on the disk before it is answered."""
-    with psycopg.connect(server.cluster.dsn(), autocommit=True) as admin:
+def durable(superuser: str) -> Iterator[None]:
+    """Writes cost what they cost a host: each commit is on the disk before it is answered. `superuser`: a DSN."""
+    with psycopg.connect(superuser, autocommit=True) as admin:
         for name in _DURABLE:
             admin.execute(f"alter system set {name} = on")
         admin.execute("select pg_reload_conf()")
@@ -45,7 +45,8 @@ def durable(server: Server) -> Iterator[None]:
         try:
             yield
         finally:
-            admin.execute("alter system reset all")
+            for name in _DURABLE:
+                admin.execute(f"alter system reset {name}")
             admin.execute("select pg_reload_conf()")
 
 

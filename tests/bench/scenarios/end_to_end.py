@@ -14,17 +14,13 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from ranked_ledger import RankedLedger
-from ranked_ledger.stack import StackInfo, temporary_stack
-from tests.bench import decisions
+from ranked_ledger.stack import StackInfo
+from tests.bench import decisions, served
 from tests.bench.bench import Bench
 from tests.bench.findings import Finding, compared
 from tests.bench.plan import DIMENSION, END_TO_END
-from tests.bench.server import SETTINGS
 from tests.bench.timing import Arm
-from tests.bench.vectors import Space
-from tests.contract.conftest import await_reload
 from tests.rig.databases import Connection
-from tests.rig.deploy import migrations
 
 _SDK = "SDK, gateway, PostgREST"
 _SESSION = "the same call in one session"
@@ -40,7 +36,7 @@ def run(bench: Bench) -> Iterator[Finding]:
     if not bench.wants("end-to-end"):
         return
     space = bench.space("real", DIMENSION)
-    with _loaded_stack(bench, space) as info, _session(info) as session:
+    with served.loaded(bench, space) as info, _session(info) as session:
         for trace in (True, False):
             for title, by_text, by_vector in _WAYS:
                 asked = list(zip(bench.corpus.questions, space.questions().tolist(), strict=False))[
@@ -66,28 +62,6 @@ def run(bench: Bench) -> Iterator[Finding]:
                     judged=trace,
                     vectors="real" if by_vector else "",
                 )
-
-
-@contextmanager
-def _loaded_stack(bench: Bench, space: Space) -> Iterator[StackInfo]:
-    with temporary_stack() as stack:
-        with psycopg.connect(stack.info().superuser_db_url, autocommit=True) as admin:
-            for name, value in SETTINGS.items():
-                admin.execute(
-                    sql.SQL("alter system set {} = {}").format(sql.Identifier(name), sql.Literal(value))
-                )
-        stack.down()
-        info = stack.up()
-        with psycopg.connect(info.db_url, autocommit=True) as owner:
-            for migration in migrations():
-                owner.execute(migration.read_bytes())
-            workspace = decisions.Workspace(0, bench.plan.small)
-            bench.load("a workspace behind the API", owner, [workspace], space)
-        with psycopg.connect(info.superuser_db_url, autocommit=True) as admin:
-            admin.execute("vacuum (analyze)")
-            admin.execute("checkpoint")
-        await_reload(info)
-        yield info
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def run(bench: Bench, on: Server) -> Iterator[Finding]:
             for name, database in ((_WITH, with_ledger), (_WITHOUT, without), (_BARE, bare))
         }
         rows = map(_rows, decisions(Workspace(1, 4 * bench.plan.inserts + 4 * _WARM_UP), bench.corpus, space))
-        with server.durable(on):
+        with server.durable(on.cluster.dsn()):
             yield from _measured(bench, rows, sessions, waits=True)
         # what the disk takes hides what the ledger takes: shown beside, and judged by no bar
         yield from _measured(bench, rows, sessions, waits=False)
