@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,24 @@ def test_what_was_patched_passes_the_type_checker(tmp_path: Path) -> None:
                 for name, said in complaints.items()
             )
         )
+
+
+def test_what_was_patched_is_as_clean_to_the_linter_as_it_was(tmp_path: Path) -> None:
+    assert _findings(tmp_path / "patched", {name: patched(name) for name in PATCHED}) == _findings(
+        tmp_path / "copies", {name: variants.variant(name).text for name in PATCHED}
+    )
+
+
+def _findings(into: Path, texts: dict[str, str]) -> Counter[tuple[str, str]]:
+    """The rules that `deno lint` finds broken, by the name of the file."""
+    into.mkdir()
+    for name, text in texts.items():
+        (into / f"{name}.ts").write_bytes(text.encode())
+    command = [find_deno_bin(), "lint", "--json", "--no-config"]
+    done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)
+    assert not found["errors"]
+    return Counter((Path(one["filename"]).stem, one["code"]) for one in found["diagnostics"])
 
 
 def _complaints(into: Path, texts: dict[str, str]) -> dict[str, str]:

@@ -240,4 +240,4 @@ def test_a_file_with_lines_missing_doubled_or_swapped_is_patched_whole_or_refuse
     result = marks.insert(changed, found.insertions)
     assert marks.take_out(result)[0] == changed
     assert Source(result, ".ts").broken_line is None
-    assert {"route", "query-embedding", "match-call", "ranked-list", "trace-policy"} <= set(pieces(result))
+    assert {"route", "query-embedding", "ranked-list", "trace-policy"} <= set(pieces(result))

@@ -140,7 +140,10 @@ class _Finder:
         return self._refuse(first.place, first.reason, first.near)
 
     def _way(self, path: pathway.Pathway) -> None:
-        self.names |= {"PAYLOAD": path.payload or "undefined", "AWAIT": path.wait, "SELECT": path.select}
+        self.names |= {"PAYLOAD": path.payload or "undefined", "SELECT": path.select}
+        self.names |= (
+            {"AWAIT": "await ", "ASYNC": "async "} if path.is_awaited else {"AWAIT": "", "ASYNC": ""}
+        )
         if path.payload is None:
             request = self._pick("request-payload", self._matches("request-payload", *self.reach), None)
             if request is not None:

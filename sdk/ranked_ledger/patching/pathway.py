@@ -35,8 +35,8 @@ class NotFound(Exception):
 class Pathway:
     """What the insertions of a recall need.
 
-    - `obtained`: the definition of the embedding; `embedding`: the expression that waits for it; `wait`:
-      `await ` where the insertion has to wait for it in its turn.
+    - `obtained`: the definition of the embedding; `embedding`: the expression that waits for it.
+    - `is_awaited`: whether that waits itself, or stands among others that are awaited together.
     - `payload`: the expression that holds the parsed request; None where the function is given parts of it.
     - `call`: the match call. `ranked`: the list. `guards`: what must not run for the ranked policy.
     - `select`: the columns of a memory that the copy asks for, as an expression; empty: all.
@@ -44,7 +44,7 @@ class Pathway:
 
     obtained: SgNode
     embedding: SgNode
-    wait: str
+    is_awaited: bool
     payload: str | None
     call: SgNode
     ranked: SgNode
@@ -61,7 +61,7 @@ def find(lists: list[SgNode], matches: Matches, narrowed: Narrowed) -> Pathway:
     known = flow.definitions(function)
     call = _match_call(function, ranked, known, matches, narrowed)
     obtained = _obtained(call, known, narrowed)
-    embedding, wait, names = _waited(obtained, call)
+    embedding, is_awaited, names = _waited(obtained, call)
     between = source.between(source.statement_of(obtained.node), source.statement_of(ranked))
     if not any(source.within(call, one) for one in (*between, ranked)):
         raise NotFound("match-call", "it does not stand between the embedding and the ranked list", call)
@@ -70,7 +70,7 @@ def find(lists: list[SgNode], matches: Matches, narrowed: Narrowed) -> Pathway:
     guards += reach.exits(source.after(source.statement_of(ranked), function), but=_target_names(ranked))
     payload = _payload(function, obtained, known)
     return Pathway(
-        obtained.node, embedding, wait, payload, call, ranked, tuple(guards), _select(function, ranked)
+        obtained.node, embedding, is_awaited, payload, call, ranked, tuple(guards), _select(function, ranked)
     )
 
 
@@ -155,7 +155,7 @@ def _refuse_steps(definitions: list[Definition], known: list[Definition]) -> Non
             raise NotFound("query-embedding", reason, one.node)
 
 
-def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str, set[str]]:
+def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, bool, set[str]]:
     """The expression that waits for the service, with its names; of several awaited together, its own one."""
     value = obtained.value
     together = value.find(pattern="Promise.all($TOGETHER)")
@@ -165,8 +165,8 @@ def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, str, set[str]]:
         at = next((at for at, one in enumerate(parts) if source.pattern_names(one) & wanted), None)
         elements = [one for one in together["TOGETHER"].named_children() if one.kind() != "comment"]
         if at is not None and at < len(elements):
-            return elements[at], "", source.pattern_names(parts[at])
-    return value, "await ", obtained.names
+            return elements[at], False, source.pattern_names(parts[at])
+    return value, True, obtained.names
 
 
 def _payload(function: SgNode, obtained: Definition, known: list[Definition]) -> str | None:
