@@ -431,6 +431,22 @@ def test_a_recall_is_counted_once_and_a_use_once_however_often_it_is_sent(
     assert function.http.post(f"/recall/{uuid4()}/usage", json=marks).status_code == 404
 
 
+def test_a_use_that_the_function_did_not_take_is_not_counted(
+    function: rig.Function, workspace: str, rows: Rows, ledger: RankedLedger
+) -> None:
+    queue = ledger.record(QUEUE)
+    request_id = recall(function, workspace, JOBS)["request_id"]
+    (trace,) = traces(rows, workspace)
+    # marked by the host, and nobody has counted it yet
+    rows("update agent_memory_recall_items set used = true where trace_id = %s returning id", trace["id"])
+    usage, marks = f"/recall/{request_id}/usage", {"used_memory_ids": [str(queue.memory_id)]}
+    assert function.http.post(usage, json=marks, headers={"x-brain-key": "wrong"}).status_code == 401
+    assert function.http.post(usage, json={"used_memory_ids": "all"}).status_code == 400
+    assert ledger.get(queue).used_count == 0
+    assert function.http.post(usage, json=marks).status_code == 200
+    assert ledger.get(queue).used_count == 1
+
+
 def test_fifty_recalls_at_once_keep_apart(
     function: rig.Function, workspace: str, rows: Rows, ledger: RankedLedger
 ) -> None:
@@ -507,6 +523,20 @@ def test_memories_without_an_id_and_a_trace_written_behind_the_answer(
         kept = awaited(lambda: items(rows, trace))
     assert [item["use_policy_snapshot"]["step_index"] for item in kept] == [2, 1]
     assert trace["response_policy"]["recall_policy"] == "ranked_ledger"
+
+
+def test_memories_in_another_order_keep_their_own_ledger(
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger
+) -> None:
+    steps = {f"Queue decision {part}": part for part in range(3)}
+    for content in steps:
+        ledger.record(content)
+    folder = patched(tmp_path, ("memories: ranked.map(", "memories: [...ranked].reverse().map("))
+    with rig.running(folder, project, embeddings) as function:
+        answer = recall(function, ledger.workspace, "queue decision")
+    told = {memory["content"]: memory["ledger"]["step_index"] for memory in answer["memories"]}
+    assert told == steps
+    assert [*told] == [*steps]
 
 
 COLUMNS = (
