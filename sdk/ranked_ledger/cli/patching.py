@@ -141,6 +141,11 @@ def _report(planned: Plan, said: str, *, applied: bool = False) -> RenderableTyp
         rows.add_row(Text("--", "cyan"), "", one_line(f"{name}: left out"), "")
     lines = [f"{planned.function.file}: {said}"]
     lines += [f"Does not work: {one}." for one in planned.consequences()]
+    for rule in planned.row_rules:
+        what = f"line {rule.line} looks at {', '.join(rule.columns)} of a row"
+        lines.append(
+            f"Mind: {what}; the ranked policy does not apply that rule (README, What it does not do)."
+        )
     if planned.types is not None:
         lines.append(
             "The result passes the type checker."

@@ -22,6 +22,7 @@ from ranked_ledger.patching.deno import TypeCheck
 from ranked_ledger.patching.finding import Place
 from ranked_ledger.patching.folder import Function
 from ranked_ledger.patching.problems import EditedError, PatchError, PlacesError, Refusal
+from ranked_ledger.patching.row_rules import RowRule
 
 __all__ = [
     "EditedError",
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "Refusal",
     "Reverted",
+    "RowRule",
     "TypeCheck",
     "apply",
     "options",
@@ -51,6 +53,7 @@ class Plan:
       moved (`outdated`), or as it would be written (`current`).
     - `places`: what was found, in the order of the file. `missing`: optional places that were not.
       `left_out`: the names that the caller left out.
+    - `row_rules`: rules of the copy's own about rows, which the ranked policy does not apply.
     - `types`: the type check, or None where it was not asked for.
     """
 
@@ -60,6 +63,7 @@ class Plan:
     places: tuple[Place, ...]
     missing: tuple[Refusal, ...]
     left_out: tuple[str, ...]
+    row_rules: tuple[RowRule, ...] = ()
     types: TypeCheck | None = None
     backup: Path | None = None
 
@@ -92,6 +96,7 @@ class Plan:
             "missing": [one.as_dict() for one in self.missing],
             "left_out": list(self.left_out),
             "does_not_work": self.consequences(),
+            "row_rules": [one.as_dict() for one in self.row_rules],
             "types": None if self.types is None else {"state": self.types.state, "reason": self.types.reason},
             "backup": None if self.backup is None else str(self.backup),
         }
@@ -144,15 +149,15 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
             hint="this is a fault of the patch: please report it, with the lines around its places",
         )
     patched = bom + patched
+    state: State = "outdated" if function.pieces else "absent"
     if function.pieces and function.module == "current" and _is_but_formatted(function, patched):
         patched, state = function.text, "current"
-    else:
-        state = "outdated" if function.pieces else "absent"
     types = None
     if type_check and state != "current":
         types = deno.check(function.file, function.original, patched, folder.sealed_module())
     places = tuple(sorted(found.places, key=lambda place: place.line))
-    return Plan(function, patched, state, places, tuple(found.missing), left_out, types)  # type: ignore[arg-type]
+    missing, rules_of_rows = tuple(found.missing), tuple(found.row_rules)
+    return Plan(function, patched, state, places, missing, left_out, rules_of_rows, types)
 
 
 def apply(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool = True) -> Plan:

@@ -9,9 +9,10 @@ from typing import Any
 
 from ast_grep_py import SgNode
 
-from ranked_ledger.patching import pathway, source
+from ranked_ledger.patching import pathway, row_rules, source
 from ranked_ledger.patching.marks import Insertion, Side
 from ranked_ledger.patching.problems import Refusal
+from ranked_ledger.patching.row_rules import RowRule
 from ranked_ledger.patching.rules import NAME, Rule, rules
 from ranked_ledger.patching.source import LONG_LINE, Source
 
@@ -27,12 +28,16 @@ class Place:
 
 @dataclass
 class Found:
-    """All that was found in a file: `refusals` are about required places, `missing` about optional ones."""
+    """All that was found in a file: `refusals` are about required places, `missing` about optional ones.
+
+    - `row_rules`: the copy's own rules about rows, which the ranked policy does not apply.
+    """
 
     places: list[Place] = field(default_factory=list)
     insertions: list[Insertion] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     missing: list[Refusal] = field(default_factory=list)
+    row_rules: list[RowRule] = field(default_factory=list)
 
 
 def find(text: str, suffix: str, without: Iterable[str] = ()) -> Found:
@@ -132,7 +137,7 @@ class _Finder:
             if not own:
                 continue
             try:
-                return self._way(pathway.find(own, self._matches, self._narrowed))
+                return self._way(pathway.find(own, self._matches, self._narrowed, self.file.functions))
             except pathway.NotFound as problem:
                 problems.append(problem)
         telling = [one for one in problems if one.reason != pathway.NO_CALL] or problems
@@ -158,6 +163,7 @@ class _Finder:
                 self._add("match-call", at, before["statement"], "before")
         self._note("match-call", path.call)
         self._insert("ranked-list", path.ranked)
+        self.found.row_rules = row_rules.find(self.file, path.narrowing)
 
     def _write_back(self) -> None:
         """Both places or none: each of the two does nothing without the other."""

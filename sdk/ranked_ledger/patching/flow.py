@@ -100,6 +100,8 @@ class Reach:
                 self.names.add(name.text())
         elif statement.kind() in _DECLARATIONS:
             yield from self._declared(statement)
+        elif statement.kind() == "return_statement":
+            yield from (Guard(one, is_value=True) for one in statement.named_children() if self.touches(one))
         elif self.touches(statement):
             self._spread(statement)
             yield Guard(statement, is_value=False)

@@ -1,11 +1,14 @@
-"""The way of a recall through its function: the query's embedding, the match call, the ranked list."""
+"""The way of a recall through its function: the query's embedding, the match call, the ranked list.
+
+The first two may stand in a function of their own, which the one with the list awaits.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from ast_grep_py import SgNode
 
@@ -39,6 +42,7 @@ class Pathway:
     - `is_awaited`: whether that waits itself, or stands among others that are awaited together.
     - `payload`: the expression that holds the parsed request; None where the function is given parts of it.
     - `call`: the match call. `ranked`: the list. `guards`: what must not run for the ranked policy.
+    - `narrowing`: where rules about rows may stand: from the embedding to the list.
     - `select`: the columns of a memory that the copy asks for, as an expression; empty: all.
     """
 
@@ -49,29 +53,100 @@ class Pathway:
     call: SgNode
     ranked: SgNode
     guards: tuple[Guard, ...]
+    narrowing: tuple[SgNode, ...]
     select: str
 
 
-def find(lists: list[SgNode], matches: Matches, narrowed: Narrowed) -> Pathway:
-    """The way to the one ranked list of a function. Raises `NotFound`."""
+@dataclass(frozen=True)
+class _Search:
+    """The embedding and the match call of one function.
+
+    - `known`: its definitions. `obtained`: that of the embedding, which is `embedding` and goes by `names`.
+    """
+
+    function: SgNode
+    known: list[Definition]
+    call: SgNode
+    obtained: Definition
+    embedding: SgNode
+    is_awaited: bool
+    names: set[str]
+
+
+def find(
+    lists: list[SgNode], matches: Matches, narrowed: Narrowed, functions: Mapping[str, SgNode]
+) -> Pathway:
+    """The way to the one ranked list of a function; `functions`: those of the file. Raises `NotFound`."""
     ranked, *more = narrowed("ranked-list", lists)
     if more:
         raise NotFound("ranked-list", several([ranked, *more]), ranked)
     function = source.enclosing(ranked)
-    known = flow.definitions(function)
-    call = _match_call(function, ranked, known, matches, narrowed)
-    obtained = _obtained(call, known, narrowed)
-    embedding, is_awaited, names = _waited(obtained, call)
-    between = source.between(source.statement_of(obtained.node), source.statement_of(ranked))
-    if not any(source.within(call, one) for one in (*between, ranked)):
-        raise NotFound("match-call", "it does not stand between the embedding and the ranked list", call)
-    reach = flow.Reach(names, flow.containers(known))
-    guards = [guard for statement in between for guard in reach.guards(statement)]
+    before: list[SgNode] = []
+    try:
+        search = _search(function, source.end_of(ranked), matches, narrowed)
+        first, names = search.obtained, search.names
+    except NotFound as problem:
+        if problem.reason != NO_CALL:
+            raise
+        first, search, before = _called(function, ranked, matches, narrowed, functions) or _again(problem)
+        names = first.names
+    between = source.between(source.statement_of(first.node), source.statement_of(ranked))
+    if not any(source.within(search.call, one) for one in (*before, *between, ranked)):
+        raise NotFound(
+            "match-call", "it does not stand between the embedding and the ranked list", search.call
+        )
+    inner = flow.Reach(search.names, flow.containers(search.known))
+    reach = flow.Reach(names, flow.containers(flow.definitions(function)))
+    guards = [guard for statement in before for guard in inner.guards(statement)]
+    guards += [guard for statement in between for guard in reach.guards(statement)]
     guards += reach.exits(source.after(source.statement_of(ranked), function), but=_target_names(ranked))
-    payload = _payload(function, obtained, known)
     return Pathway(
-        obtained.node, embedding, is_awaited, payload, call, ranked, tuple(guards), _select(function, ranked)
+        obtained=search.obtained.node,
+        embedding=search.embedding,
+        is_awaited=search.is_awaited,
+        payload=_payload(search.function, search.obtained, search.known),
+        call=search.call,
+        ranked=ranked,
+        guards=tuple(guards),
+        narrowing=(*before, *between, ranked),
+        select=_select(function, source.start_of(ranked))
+        or _select(search.function, source.end_of(search.function)),
     )
+
+
+def _again(problem: NotFound) -> NoReturn:
+    raise problem
+
+
+def _search(function: SgNode, before: int, matches: Matches, narrowed: Narrowed) -> _Search:
+    known = flow.definitions(function)
+    call = _match_call(function, before, known, matches, narrowed)
+    obtained = _obtained(call, known, narrowed)
+    return _Search(function, known, call, obtained, *_waited(obtained, call))
+
+
+def _called(
+    function: SgNode, ranked: SgNode, matches: Matches, narrowed: Narrowed, functions: Mapping[str, SgNode]
+) -> tuple[Definition, _Search, list[SgNode]] | None:
+    """A function that is awaited before the list and embeds and matches.
+
+    Gives what becomes of its answer, its search, and its statements after the embedding, up to its answer.
+    """
+    found = []
+    for one in flow.definitions(function):
+        inner = functions.get(source.awaited_function(one.value) or "")
+        if inner is None or source.end_of(one.node) > source.start_of(ranked) or source.within(ranked, inner):
+            continue
+        try:
+            search = _search(inner, source.end_of(inner), matches, narrowed)
+        except NotFound:
+            continue
+        rest = source.after(source.statement_of(search.obtained.node), inner)
+        if any(statement.kind() == "return_statement" for statement in rest):
+            found.append((one, search, rest))
+    if len(found) > 1:
+        raise NotFound("match-call", several([one.node for one, _, _ in found]), found[0][0].node)
+    return found[0] if found else None
 
 
 def several(nodes: Iterable[SgNode]) -> str:
@@ -80,9 +155,8 @@ def several(nodes: Iterable[SgNode]) -> str:
 
 
 def _match_call(
-    function: SgNode, ranked: SgNode, known: list[Definition], matches: Matches, narrowed: Narrowed
+    function: SgNode, before: int, known: list[Definition], matches: Matches, narrowed: Narrowed
 ) -> SgNode:
-    before = source.end_of(ranked)  # the list may be what a function makes of the vector
     calls = [one for one in matches("match-call", function) if source.start_of(one) < before]
     chosen = [one for one in calls if _vectors(one, known)] or [
         one for one in _awaited_calls(function) if source.start_of(one) < before and _vectors(one, known)
@@ -162,10 +236,13 @@ def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, bool, set[str]]
     if obtained.target.kind() == "array_pattern" and together is not None:
         wanted = source.used(call)
         parts = [one for one in obtained.target.named_children() if one.kind() != "comment"]
-        at = next((at for at, one in enumerate(parts) if source.pattern_names(one) & wanted), None)
         elements = [one for one in together["TOGETHER"].named_children() if one.kind() != "comment"]
-        if at is not None and at < len(elements):
-            return elements[at], False, source.pattern_names(parts[at])
+        own = [
+            one for one in zip(parts, elements, strict=False) if source.pattern_names(one[0]) & wanted
+        ] or [one for one in zip(parts, elements, strict=False) if _IS_VECTOR.search(one[0].text())]
+        if len(own) == 1:
+            part, element = own[0]
+            return element, False, source.pattern_names(part)
     return value, True, obtained.names
 
 
@@ -207,7 +284,7 @@ def _target_names(ranked: SgNode) -> set[str]:
     return set()
 
 
-def _select(function: SgNode, ranked: SgNode) -> str:
+def _select(function: SgNode, before: int) -> str:
     """What the copy selects of a memory, so that a ranked row has the same columns."""
     for one in function.find_all(pattern="$DB.from($TABLE).select($COLUMNS)"):
         columns = one["COLUMNS"]
@@ -215,6 +292,6 @@ def _select(function: SgNode, ranked: SgNode) -> str:
         is_plain = columns.kind() in {"string", "identifier"} or (
             columns.kind() == "template_string" and "${" not in columns.text()
         )
-        if is_memories and is_plain and source.start_of(one) < source.start_of(ranked):
+        if is_memories and is_plain and source.start_of(one) < before:
             return columns.text()
     return ""

@@ -174,6 +174,14 @@ def contains_await(node: SgNode) -> bool:
     return node.kind() not in FUNCTIONS and any(contains_await(one) for one in node.children())
 
 
+def awaited_function(node: SgNode) -> str | None:
+    """The name of the function that an expression waits for first."""
+    awaited = node if node.kind() == "await_expression" else node.find(kind="await_expression")
+    call = None if awaited is None else next(iter(awaited.named_children()), None)
+    function = None if call is None or call.kind() != "call_expression" else call.field("function")
+    return None if function is None or function.kind() != "identifier" else function.text()
+
+
 def leaves(node: SgNode) -> bool:
     """Whether a statement may end its function."""
     if node.kind() in {"return_statement", "throw_statement"}:
