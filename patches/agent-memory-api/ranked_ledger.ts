@@ -6,6 +6,7 @@
 // travels in an AsyncLocalStorage, so that helper functions and closures handed to EdgeRuntime.waitUntil see it too.
 //
 // Environment, beside what the function reads anyway (SUPABASE_URL, SUPABASE_SERVICE_ROLE_KEY):
+//   RANKED_LEDGER_EMBEDDING_MODEL       the name under which the workspace keeps a similarity range for the function's model
 //   RANKED_LEDGER_TIMEOUT_MS            milliseconds that one call to the database may take, 10000 unless set
 //   RANKED_LEDGER_EMBEDDING_TIMEOUT_MS  milliseconds that a ranked recall waits for the embedding, 3000 unless set
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -303,6 +304,7 @@ function recallArguments({ request, vector }: RecallState): Fields {
     p_workspace_id: asked.workspace_id,
     p_query: asked.query,
     p_query_embedding: vector && JSON.stringify(vector),
+    p_embedding_model: vector && env("RANKED_LEDGER_EMBEDDING_MODEL"),
     p_project_id: scope.project_only === false ? null : asked.project_id,
     p_only_confirmed: !scope.include_unconfirmed,
     p_include_personal: scope.visibility === "personal",

@@ -292,6 +292,20 @@ def test_what_is_asked_of_the_ranking_reaches_it(
     assert "p_similarity_floor" in refused.json()["error"]
 
 
+def test_the_range_that_a_workspace_keeps_for_the_functions_model_is_in_force(
+    project: StackInfo, embeddings: str, tmp_path: Path, ledger: RankedLedger
+) -> None:
+    ledger.record(QUEUE)
+    ledger.set_similarity_range("e5", floor=0.7, ceiling=0.9)
+    env = {"RANKED_LEDGER_EMBEDDING_MODEL": "e5"}
+    with rig.running(patched(tmp_path), project, embeddings, env=env) as function:
+        arguments = recall(function, ledger.workspace, JOBS)["policy"]["arguments"]
+        assert (arguments["p_similarity_floor"], arguments["p_similarity_ceiling"]) == (0.7, 0.9)
+        ranking = {"similarity_floor": 0.5, "similarity_ceiling": 0.6}
+        arguments = recall(function, ledger.workspace, JOBS, ranking=ranking)["policy"]["arguments"]
+        assert (arguments["p_similarity_floor"], arguments["p_similarity_ceiling"]) == (0.5, 0.6)
+
+
 def test_every_default_is_the_databases(function: rig.Function, workspace: str, ledger: RankedLedger) -> None:
     ledger.record(QUEUE)
     asked = ledger.recall("job queue", only_confirmed=False, include_personal=False, max_tokens=4000)

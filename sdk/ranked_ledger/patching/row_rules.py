@@ -19,7 +19,8 @@ from ranked_ledger.patching.source import Source
 
 _APPLIED: Final = frozenset(
     "id memory_id thought_id workspace_id project_id memory_type lifecycle_status review_status "
-    "requires_user_confirmation visibility created_at content summary similarity ranking_score score length".split()
+    "requires_user_confirmation visibility created_at content summary similarity ranking_score score "
+    "length".split()
 )
 _NARROWING: Final = frozenset(
     "eq neq gt gte lt lte like ilike is in contains containedBy overlaps match not or filter".split()
