@@ -78,14 +78,14 @@ def make_report(file: Path) -> None:
 
 
 @app.command("add")
-def add_run(file: Path = _PASSING, kept: Path = _KEPT) -> None:
+def add_run(file: Annotated[Path, typer.Argument()] = _PASSING) -> None:
     """Put the cases of a later run into the place of the kept one's, with its own commit, date and load beside them."""
     try:
-        made = document.save(kept, added(read(kept), read(file)))
+        made = document.save(_KEPT, added(read(_KEPT), read(file)))
     except ValueError as refused:
         raise typer.BadParameter(str(refused)) from None
     report.show(_console(), made)
-    _publish(kept, made)
+    _publish(_KEPT, made)
 
 
 def _console() -> Console:
