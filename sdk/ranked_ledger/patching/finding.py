@@ -94,8 +94,7 @@ class _Finder:
     def _handlers(self, call: SgNode) -> list[SgNode]:
         """The function that answers a route: written or wrapped there; or those that are named there."""
         arguments = call.field("arguments")
-        parts = [] if arguments is None else arguments.named_children()
-        last = next((one for one in reversed(parts) if one.kind() != "comment"), None)
+        last = None if arguments is None else next(reversed(source.parts(arguments)), None)
         if last is None:
             return []
         function = source.last_function(last)

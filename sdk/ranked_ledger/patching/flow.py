@@ -150,6 +150,6 @@ def containers(known: Iterable[Definition]) -> set[str]:
         name
         for one in known
         if one.value.kind() in _CONTAINERS
-        or (one.value.kind() == "as_expression" and one.value.named_children()[0].kind() in _CONTAINERS)
+        or (one.value.kind() == "as_expression" and source.parts(one.value)[0].kind() in _CONTAINERS)
         for name in one.names
     }

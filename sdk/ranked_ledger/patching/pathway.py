@@ -179,9 +179,7 @@ def _match_call(
 
 def _awaited_calls(function: SgNode) -> list[SgNode]:
     """Awaited calls of the copy's own functions, which may hide the match call."""
-    inner = [
-        one.named_children()[0] for one in function.find_all(kind="await_expression") if one.named_children()
-    ]
+    inner = [parts[0] for one in function.find_all(kind="await_expression") if (parts := source.parts(one))]
     return [one for one in inner if one.kind() == "call_expression"]
 
 
@@ -235,11 +233,10 @@ def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, bool, set[str]]
     together = value.find(pattern="Promise.all($TOGETHER)")
     if obtained.target.kind() == "array_pattern" and together is not None:
         wanted = source.used(call)
-        parts = [one for one in obtained.target.named_children() if one.kind() != "comment"]
-        elements = [one for one in together["TOGETHER"].named_children() if one.kind() != "comment"]
-        own = [
-            one for one in zip(parts, elements, strict=False) if source.pattern_names(one[0]) & wanted
-        ] or [one for one in zip(parts, elements, strict=False) if _IS_VECTOR.search(one[0].text())]
+        pairs = list(zip(source.parts(obtained.target), source.parts(together["TOGETHER"]), strict=False))
+        own = [one for one in pairs if source.pattern_names(one[0]) & wanted] or [
+            one for one in pairs if _IS_VECTOR.search(one[0].text())
+        ]
         if len(own) == 1:
             part, element = own[0]
             return element, False, source.pattern_names(part)

@@ -58,7 +58,7 @@ def find(file: Source, nodes: Iterable[SgNode]) -> list[RowRule]:
 def _columns(file: Source, call: SgNode) -> Iterator[str]:
     called, given = call.field("function"), call.field("arguments")
     method = None if called is None else called.field("property")
-    arguments = [] if given is None else _parts(given)
+    arguments = [] if given is None else source.parts(given)
     if method is None or method.text() not in _NARROWING or not arguments:
         return
     first = arguments[0]
@@ -87,7 +87,7 @@ def _read(file: Source, function: SgNode, place: int = 0, depth: int = 0) -> Ite
     for call in function.find_all(kind="call_expression"):
         called, given = call.field("function"), call.field("arguments")
         further = None if called is None else file.functions.get(called.text())
-        for at, one in enumerate([] if given is None else _parts(given)):
+        for at, one in enumerate([] if given is None else source.parts(given)):
             if further is not None and one.text() in names:
                 yield from _read(file, further, at, depth + 1)
 
@@ -97,14 +97,10 @@ def _parameter(function: SgNode, place: int) -> SgNode | None:
     if single is not None:
         return single if place == 0 else None
     several = function.field("parameters")
-    parts = [] if several is None else _parts(several)
+    parts = [] if several is None else source.parts(several)
     if place >= len(parts):
         return None
     return parts[place].field("pattern") or parts[place]
-
-
-def _parts(node: SgNode) -> list[SgNode]:
-    return [one for one in node.named_children() if one.kind() != "comment"]
 
 
 def _line(call: SgNode) -> int:

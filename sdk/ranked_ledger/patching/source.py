@@ -119,6 +119,11 @@ def used(node: SgNode) -> set[str]:
     return {one.text() for one in walk(node) if one.kind() in _USES}
 
 
+def parts(node: SgNode) -> list[SgNode]:
+    """What a node is made of; comments are none of it."""
+    return [one for one in node.named_children() if one.kind() != "comment"]
+
+
 def pattern_names(node: SgNode) -> set[str]:
     """The names that the left side of a declaration or an assignment binds."""
     if node.kind() == "member_expression":
@@ -136,7 +141,7 @@ def root_name(node: SgNode) -> str | None:
             "non_null_expression",
             "as_expression",
         }:
-            one = next(iter(one.named_children()), None)
+            one = next(iter(parts(one)), None)
         else:
             one = one.field("object") or one.field("function")
     return None if one is None else one.text()
@@ -145,13 +150,13 @@ def root_name(node: SgNode) -> str | None:
 def last_function(node: SgNode) -> SgNode | None:
     """The function that a handler is: itself, or the last one among the arguments of what wraps it."""
     while node.kind() in {"parenthesized_expression", "as_expression", "satisfies_expression"}:
-        node = node.named_children()[0]
+        node = parts(node)[0]
     if node.kind() in FUNCTIONS:
         return node
     arguments = node.field("arguments") if node.kind() == "call_expression" else None
     if arguments is None:
         return None
-    return next(filter(None, (last_function(one) for one in reversed(arguments.named_children()))), None)
+    return next(filter(None, (last_function(one) for one in reversed(parts(arguments)))), None)
 
 
 def function_of(node: SgNode) -> SgNode | None:
@@ -177,7 +182,7 @@ def contains_await(node: SgNode) -> bool:
 def awaited_function(node: SgNode) -> str | None:
     """The name of the function that an expression waits for first."""
     awaited = node if node.kind() == "await_expression" else node.find(kind="await_expression")
-    call = None if awaited is None else next(iter(awaited.named_children()), None)
+    call = None if awaited is None else next(iter(parts(awaited)), None)
     function = None if call is None or call.kind() != "call_expression" else call.field("function")
     return None if function is None or function.kind() != "identifier" else function.text()
 
