@@ -90,6 +90,8 @@ def find(
             raise
         first, search, before = _called(function, ranked, matches, narrowed, functions) or _again(problem)
         names = first.names
+    if source.is_conditional(ranked, first.node):
+        raise NotFound("ranked-list", "it stands in a condition or a loop", ranked)
     between = source.between(source.statement_of(first.node), source.statement_of(ranked))
     if not any(source.within(search.call, one) for one in (*before, *between, ranked)):
         raise NotFound(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -16,6 +17,10 @@ FUNCTIONS: Final = frozenset(
 )
 LONG_LINE: Final = 120
 _BLOCKS: Final = frozenset({"statement_block", "program", "switch_case", "switch_default"})
+_CONDITIONAL: Final = frozenset(
+    "if_statement switch_case switch_default ternary_expression catch_clause "
+    "for_statement for_in_statement while_statement do_statement".split()
+)
 _USES: Final = frozenset({"identifier", "shorthand_property_identifier"})
 _PATTERN_NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 
@@ -185,6 +190,12 @@ def awaited_function(node: SgNode) -> str | None:
     call = None if awaited is None else next(iter(parts(awaited)), None)
     function = None if call is None or call.kind() != "call_expression" else call.field("function")
     return None if function is None or function.kind() != "identifier" else function.text()
+
+
+def is_conditional(node: SgNode, before: SgNode) -> bool:
+    """Whether a node may not be reached, or more than once, although one before it was."""
+    outer = itertools.takewhile(lambda one: not within(before, one), node.ancestors())
+    return any(one.kind() in _CONDITIONAL for one in outer)
 
 
 def leaves(node: SgNode) -> bool:
