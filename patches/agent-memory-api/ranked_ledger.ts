@@ -212,7 +212,12 @@ export async function embedding<T>(request: unknown, obtain: () => Promise<T>): 
   let timer: ReturnType<typeof setTimeout> | undefined;
   const outcome = await Promise.race([
     // the rejection is taken here, so that one which comes too late is nobody's any more
-    new Promise<T>((resolve) => resolve(obtain())).then((value) => ({ value }), () => "failed" as const),
+    new Promise<T>((resolve) => resolve(obtain())).then((value) => ({ value }), (error) => {
+      console.warn(
+        `ranked_ledger: recalled without an embedding: ${String(error?.message ?? error).slice(0, 300)}`,
+      );
+      return "failed" as const;
+    }),
     new Promise<"timeout">((resolve) => {
       timer = setTimeout(() => resolve("timeout"), milliseconds("RANKED_LEDGER_EMBEDDING_TIMEOUT_MS", 3000));
     }),
@@ -270,7 +275,10 @@ export function tracePolicy(): Fields;
 export function tracePolicy<T>(theirs: T): T;
 export function tracePolicy(theirs: unknown = {}): unknown {
   const state = recalls.getStore();
-  if (!state || !isFields(theirs)) return theirs;
+  if (!state) return theirs;
+  const written = typeof theirs === "string" ? parsed(theirs) : null; // of a column that holds text
+  if (isFields(written)) return JSON.stringify(tracePolicy(written));
+  if (!isFields(theirs)) return theirs;
   if (state.policy === "vector") {
     const inForce = { ...fields(state.request?.limits), ...fields(state.request?.scope) };
     return { recall_policy: "vector", arguments: inForce, ...theirs };
@@ -379,6 +387,7 @@ function explained(body: Fields, { request, answer, hits, vector, embedding }: R
   const inForce = fields(rest.arguments);
   const policy = {
     ...picked(rest, ["exact", "shortened", "dropped", "hint"]),
+    ...(rest.hint && inForce.p_only_confirmed === true ? { hint: UNCONFIRMED } : {}),
     arguments: inForce,
     recall_policy: "ranked_ledger",
     memory_types: ["decision"],
@@ -390,6 +399,11 @@ function explained(body: Fields, { request, answer, hits, vector, embedding }: R
     { memories: withLedger(body.memories, hits, fields(request)) };
   return { ...body, ...memories, policy: { ...fields(body.policy), ...policy } };
 }
+
+// The database's own hint speaks of its arguments.
+const UNCONFIRMED =
+  "No decision is in scope. What nobody has confirmed is left out unless scope.include_unconfirmed is " +
+  "true; look at the workspace's name, scope.project_only and scope.include_stale, too.";
 
 const SHOWN =
   "step_index importance pinned rationale relevance relevance_source text_relevance recency step_distance " +

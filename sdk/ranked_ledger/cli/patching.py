@@ -63,8 +63,8 @@ def check(
     with _patching(as_json) as patching, waiting("looking"):
         planned = patching.plan(folder, without=without or (), type_check=types)
     said = {
-        "absent": "The patch can be applied: ranked-ledger patch apply",
-        "outdated": "The patch is there and not up to date: ranked-ledger patch apply brings it there.",
+        "absent": f"The patch can be applied: ranked-ledger patch apply {folder}",
+        "outdated": f"The patch is there, not up to date: ranked-ledger patch apply {folder}",
         "current": "The patch is there and up to date.",
     }
     show(planned.as_dict(), lambda: _report(planned, said[planned.state]), as_json=as_json)
@@ -140,6 +140,9 @@ def _report(planned: Plan, said: str, *, applied: bool = False) -> RenderableTyp
     for name in planned.left_out:
         rows.add_row(Text("--", "cyan"), "", one_line(f"{name}: left out"), "")
     lines = [f"{planned.function.file}: {said}"]
+    for missing in planned.missing:
+        lines.append(f"{missing.title}: looked for {missing.looked_for}. By hand:")
+        lines += [f"  {line}" for line in missing.by_hand.splitlines()]
     lines += [f"Does not work: {one}." for one in planned.consequences()]
     for rule in planned.row_rules:
         what = f"line {rule.line} looks at {', '.join(rule.columns)} of a row"

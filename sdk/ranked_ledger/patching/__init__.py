@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.patching import deno, finding, folder, marks, rules, source
 from ranked_ledger.patching.deno import TypeCheck
 from ranked_ledger.patching.finding import Place
@@ -128,13 +129,14 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
     Raises `PlacesError` with every place that was not found exactly once, `EditedError` where our lines were
     edited, `PatchError` where there is no function, or the result would not pass the type checker.
     """
-    left_out = tuple(dict.fromkeys(without))
-    if unknown := sorted(set(left_out) - set(rules.options())):
-        raise PatchError(
+    asked = tuple(dict.fromkeys(without))
+    if unknown := sorted(set(asked) - set(rules.options())):
+        raise InvalidArgumentError(
             f"there is no optional place {', '.join(unknown)}", hint=f"they are: {', '.join(rules.options())}"
         )
     function = folder.read(Path(folder_))
-    _refuse_module(function)
+    _refuse_module(function, "delete the file, and apply writes it anew")
+    left_out = tuple(sorted({*asked, *(one for one in function.left_out if one in rules.options())}))
     bom, original = (
         (_BOM, function.original[1:]) if function.original.startswith(_BOM) else ("", function.original)
     )
@@ -150,11 +152,12 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
         )
     patched = bom + patched
     state: State = "outdated" if function.pieces else "absent"
-    if function.pieces and function.module == "current" and _is_but_formatted(function, patched):
+    is_there = function.pieces and function.module == "current" and left_out == function.left_out
+    if is_there and _is_but_formatted(function, patched):
         patched, state = function.text, "current"
     types = None
     if type_check and state != "current":
-        types = deno.check(function.file, function.original, patched, folder.sealed_module())
+        types = deno.check(function.file, function.original, patched, folder.sealed_module(left_out))
     places = tuple(sorted(found.places, key=lambda place: place.line))
     missing, rules_of_rows = tuple(found.missing), tuple(found.row_rules)
     return Plan(function, patched, state, places, missing, left_out, rules_of_rows, types)
@@ -163,7 +166,8 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
 def apply(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool = True) -> Plan:
     """Write the patch: the module, then the file, each at once or not at all; a backup is kept beside it.
 
-    Applying twice changes nothing; an older version of lines and module is replaced. Raises as `plan`.
+    Applying twice changes nothing; an older version of lines and module is replaced. What was left out stays
+    out until the patch is reverted. Raises as `plan`.
     """
     planned = plan(folder_, without=without, type_check=type_check)
     if not planned.changed:
@@ -173,7 +177,7 @@ def apply(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool 
     with folder.as_before_on_failure(backup, function.module_file):
         if not backup.exists():
             folder.replace(backup, function.original, expected=None)
-        folder.replace(function.module_file, folder.sealed_module(), expected=None)
+        folder.replace(function.module_file, folder.sealed_module(planned.left_out), expected=None)
         folder.replace(function.file, planned.patched, expected=function.text)
     return replace(planned, state="current", backup=backup)
 
@@ -184,7 +188,7 @@ def revert(folder_: str | Path) -> Reverted:
     What was changed outside of our lines since stays. Raises `EditedError` where our lines were edited.
     """
     function = folder.read(Path(folder_))
-    _refuse_module(function)
+    _refuse_module(function, "delete the file and run revert again")
     changed = bool(function.pieces) or function.module != "absent"
     if function.pieces:
         folder.replace(function.file, function.original, expected=function.text)
@@ -219,11 +223,11 @@ def _check_syntax(file: Path, text: str) -> None:
         )
 
 
-def _refuse_module(function: Function) -> None:
+def _refuse_module(function: Function, then: str) -> None:
     if function.module == "edited":
         raise PatchError(
             f"{function.module_file.name} was edited, and the patch owns it",
-            hint="move your change elsewhere and delete the file; apply writes it anew",
+            hint=f"keep your change elsewhere, then {then}",
         )
     if function.module == "foreign":
         raise PatchError(

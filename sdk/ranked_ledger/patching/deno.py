@@ -46,10 +46,10 @@ def check(file: Path, original: str, patched: str, module: str) -> TypeCheck:
             with_patch = _run(deno, copy)
         if with_patch is None:
             return TypeCheck("passed")
-        if not _FINDING.search(with_patch):
-            return TypeCheck("skipped", f"deno check could not run: {with_patch.split('. ')[0]}")
         with _beside(file, original, None) as copy:
             without = _run(deno, copy)
+        if not _FINDING.search(with_patch):
+            return TypeCheck("skipped", _why_not(with_patch, runs_without=without is None))
     except OSError as problem:
         return TypeCheck("skipped", f"{problem.filename or 'Deno'}: {problem.strerror}")
     except subprocess.TimeoutExpired:
@@ -61,6 +61,15 @@ def check(file: Path, original: str, patched: str, module: str) -> TypeCheck:
             hint="bring the lines named above into another shape, or apply with --no-type-check",
         )
     return TypeCheck("skipped", f"{file.name} does not pass it without the patch either")
+
+
+def _why_not(said: str, *, runs_without: bool) -> str:
+    if runs_without and "@types/node" in said:
+        return (
+            "the module imports node:async_hooks, and deno check finds no types of Node beside your "
+            "deno.json; add npm:@types/node there to have it run (the function itself does not need it)"
+        )
+    return f"deno check could not run: {said.split('. ', maxsplit=1)[0]}"
 
 
 def parses(text: str, suffix: str) -> bool | None:

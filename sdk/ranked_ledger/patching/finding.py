@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ast_grep_py import SgNode
 
@@ -15,6 +15,11 @@ from ranked_ledger.patching.problems import Refusal
 from ranked_ledger.patching.row_rules import RowRule
 from ranked_ledger.patching.rules import NAME, Rule, rules
 from ranked_ledger.patching.source import LONG_LINE, Source
+
+# Places that are looked for in the route's handler and what it calls, and never in another route's.
+_OF_THE_RECALL: Final = frozenset(
+    "query-embedding request-payload match-call ranked-list trace-policy item-snapshot".split()
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,10 @@ class _Finder:
     def run(self) -> Found:
         taken = next((one for one in source.walk(self.file.root) if one.text() == NAME), None)
         if taken is not None:
-            self._refuse("import", f"the name {NAME} is taken in this file", taken)
+            reason = (
+                f"the name {NAME} is taken in this file; where it stands in lines that were added by hand,"
+            )
+            self._refuse("import", f"{reason} the patch is there, and only they can be mended by hand", taken)
             return self.found
         self._one("import", self.file.root)
         route = self._one("route", self.file.root)
@@ -265,9 +273,12 @@ def _is_as(node: SgNode, wanted: str | dict[str, Any]) -> bool:
 
 def nearest(file: Source, rule: Rule, scopes: Iterable[SgNode] = ()) -> tuple[int | None, str | None]:
     """The line that comes nearest to a place that is not there: in the scopes, else in the file."""
+    others = file.other_routes if rule.id in _OF_THE_RECALL else ()
     for scope in (*scopes, file.root):
         first = scope.range().start.line
         for number, line in enumerate(scope.text().split("\n"), first + 1):
+            if any(number in lines for lines in others):
+                continue
             if found := re.search(rule.near, line):
                 return number, line.strip() if len(line) <= LONG_LINE else line[found.start() :][:LONG_LINE]
     return None, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -27,7 +27,7 @@ class Function:
     """The file of a folder that registers POST /recall, and what it holds of the patch.
 
     - `text`: the file as it is. `original`: without our pieces. `pieces`: those.
-    - `module`: the state of `ranked_ledger.ts` beside it.
+    - `module`: the state of `ranked_ledger.ts` beside it. `left_out`: the optional places that were left out.
     """
 
     file: Path
@@ -35,6 +35,7 @@ class Function:
     original: str
     pieces: tuple[marks.Piece, ...]
     module: ModuleState
+    left_out: tuple[str, ...] = ()
 
     @property
     def module_file(self) -> Path:
@@ -67,7 +68,7 @@ def read(folder: Path) -> Function:
         )
     file, text = with_route[0]
     original, pieces = marks.take_out(text)
-    return Function(file, text, original, tuple(pieces), _module_state(file.with_name(rules.MODULE)))
+    return Function(file, text, original, tuple(pieces), *_module_state(file.with_name(rules.MODULE)))
 
 
 def read_text(file: Path) -> str | None:
@@ -99,22 +100,25 @@ def _files(folder: Path) -> list[Path]:
     return found
 
 
-def sealed_module() -> str:
-    """The module as it is written: with its digest at the end, by which an edit is known."""
+def sealed_module(left_out: Iterable[str] = ()) -> str:
+    """The module as it is written: its last line tells an edit, and what was left out."""
     text = rules.module_text()
-    return f"{text}{_SEAL}{marks.VERSION} {marks.digest(text)}\n"
+    without = "".join(f" without:{name}" for name in left_out)
+    return f"{text}{_SEAL}{marks.VERSION} {marks.digest(text)}{without}\n"
 
 
-def _module_state(file: Path) -> ModuleState:
+def _module_state(file: Path) -> tuple[ModuleState, tuple[str, ...]]:
     if not file.exists():
-        return "absent"
+        return "absent", ()
     text = read_text(file) or ""
     body, seal, rest = text.replace("\r\n", "\n").rpartition(_SEAL)
     if not seal:
-        return "foreign"
-    if marks.digest(body) != rest.split()[-1]:
-        return "edited"
-    return "current" if body == rules.module_text() else "outdated"
+        return "foreign", ()
+    _, digest, *without = [*rest.split(), ""]
+    left_out = tuple(one.removeprefix("without:") for one in without if one.startswith("without:"))
+    if marks.digest(body) != digest:
+        return "edited", left_out
+    return "current" if body == rules.module_text() else "outdated", left_out
 
 
 def replace(file: Path, text: str, *, expected: str | None) -> None:
@@ -162,6 +166,8 @@ def as_before_on_failure(*files: Path) -> Iterator[None]:
 def backup_of(function: Function) -> Path:
     """Where the file as it was before the first piece is kept; never over a backup of another text."""
     target = function.backup_file
+    if function.pieces and target.exists():
+        return target
     number = 2
     while target.exists() and read_text(target) != function.original:
         target = function.backup_file.with_name(f"{function.backup_file.name}-{number}")

@@ -72,5 +72,6 @@ class PlacesError(PatchError):
         said = "\n\n".join(str(one) for one in refusals)
         super().__init__(
             f"{file} cannot be patched, and nothing was written:\n\n{said}\n",
-            hint="bring these places into the shape that was looked for, or add the lines by hand",
+            hint="bring these places into the shape that was looked for; or add all lines of the patch's "
+            "README by hand, of which check and apply then know nothing",
         )

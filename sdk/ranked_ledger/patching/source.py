@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -16,6 +17,7 @@ FUNCTIONS: Final = frozenset(
     "arrow_function function_expression function_declaration method_definition generator_function".split()
 )
 LONG_LINE: Final = 120
+_METHODS: Final = frozenset("get post put patch delete".split())
 _BLOCKS: Final = frozenset({"statement_block", "program", "switch_case", "switch_default"})
 _CONDITIONAL: Final = frozenset(
     "if_statement switch_case switch_default ternary_expression catch_clause "
@@ -51,6 +53,21 @@ class Source:
 
     def find_all(self, config: Any) -> list[SgNode]:
         return self.root.find_all(config)
+
+    @cached_property
+    def other_routes(self) -> list[range]:
+        """The lines (from 1) of the handlers of routes other than POST /recall."""
+        found = []
+        for call in self.root.find_all(kind="call_expression"):
+            called, given = call.field("function"), call.field("arguments")
+            method = None if called is None else called.field("property")
+            first = next(iter(parts(given)), None) if given is not None else None
+            if method is None or given is None or first is None or method.text() not in _METHODS:
+                continue
+            if re.match(r"[\"'`]", first.text()) and not re.search(r"/recall/?[\"'`]$", first.text()):
+                lines = given.range()
+                found.append(range(lines.start.line + 2, lines.end.line + 2))
+        return found
 
     @cached_property
     def constants(self) -> dict[str, set[str]]:
