@@ -16,6 +16,7 @@ from ranked_ledger.errors import (
 BASE_SECONDS: Final = 0.2
 CAP_SECONDS: Final = 8.0
 LONGEST_OBEYED_SECONDS: Final = 60.0
+LATE_SECONDS: Final = (0.1, 0.5, 1.4)
 
 # The database never began, or rolled everything back: a repeat is safe whatever the call.
 _NOTHING_HAPPENED: Final = frozenset({"PGRST000", "PGRST002", "PGRST003", "40001", "40P01", "53300", "57P03"})
@@ -42,6 +43,18 @@ def decide(
     if asked is None:
         return wait
     return None if asked > LONGEST_OBEYED_SECONDS else max(asked, 0.0) + wait
+
+
+def until_written(*, attempt: int, max_retries: int) -> float | None:
+    """The seconds to wait for a row that is written behind the answer that named it, or None to give up.
+
+    - `attempt`: how many have failed, from 1. Nobody else waits for that row, so there is no jitter.
+
+    Example:
+        >>> until_written(attempt=1, max_retries=3)
+        0.1
+    """
+    return LATE_SECONDS[attempt - 1] if attempt <= min(max_retries, len(LATE_SECONDS)) else None
 
 
 def _may_repeat(error: RankedLedgerError, repeatable: bool) -> bool:

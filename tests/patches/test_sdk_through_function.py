@@ -24,6 +24,19 @@ NOTES = "Corrections are credit notes"
 LOGS = "Logs are kept for thirty days"
 QUESTION = "May a sent invoice still be edited?"
 
+# The trace is written a quarter of a second behind the answer.
+LATE_TRACE = (
+    (
+        "  const { data: trace, error: traceError } = await supabase",
+        "  void (async () => {\n  await new Promise((done) => setTimeout(done, 250));\n"
+        "  const { data: trace, error: traceError } = await supabase",
+    ),
+    (
+        "  await audit(payload, [returned]);\n",
+        "  await audit(payload, [returned]);\n  })().catch(console.error);\n",
+    ),
+)
+
 MakeMemory = Callable[..., Driver]
 
 
@@ -196,6 +209,22 @@ def test_what_was_used_is_counted_once(memory: Driver, ledger: rl.RankedLedger) 
     assert (stats.recall_requests, stats.used_rate, stats.ignored_rate) == (1, 0.5, 0.5)
 
 
+def test_a_trace_that_is_written_behind_the_answer_is_waited_for(
+    memories: MakeMemory, tmp_path: Path, project: StackInfo, embeddings: str, ledger: rl.RankedLedger
+) -> None:
+    with rig.running(patched(tmp_path, *LATE_TRACE), project, embeddings) as function:
+        at_once, patient = memories(function), memories(function, max_retries=3)
+        rule = patient.record(RULE)
+        found = patient.recall(QUESTION)
+        with pytest.raises(rl.NotFoundError, match="in the background"):
+            at_once.mark_used(found, rule)
+        patient.mark_used(found, rule)
+        patient.mark_ignored(patient.recall(QUESTION), rule)
+    assert ledger.get(rule).used_count == 1
+    (stats,) = (one for one in ledger.policy_stats() if one.recall_policy == "ranked_ledger")
+    assert (stats.used_rate, stats.ignored_rate) == (0.5, 0.5)
+
+
 def test_the_functions_own_search_is_there_beside(memory: Driver, ledger: rl.RankedLedger) -> None:
     rule = memory.record(RULE)
     found = memory.recall_by_vector(QUESTION)
@@ -291,7 +320,7 @@ def test_without_an_embedding_service_a_recall_goes_by_words(
         found = memory.recall(QUESTION)
         assert (found.embedding, found[0].relevance_source) == ("failed", "fts")
         # as before the patch: the function stores nothing that it could not embed
-        with pytest.raises(rl.APIError):
+        with pytest.raises(rl.APIError, match=r"function's own log.*embedding service"):
             memory.record(LOGS)
 
 

@@ -219,6 +219,42 @@ def test_a_record_is_repeated_with_the_same_key(
     assert route.call_count == 3
 
 
+NOT_YET = httpx.Response(404, json={"error": "no such recall"})
+
+
+@pytest.mark.parametrize("method", ["mark_used", "mark_ignored"])
+def test_a_trace_that_is_written_behind_the_answer_is_waited_for(
+    served: respx.MockRouter, memory: Driver, function_waits: list[float], method: str
+) -> None:
+    route = served.post(f"/recall/{answers.REQUEST}/usage")
+    route.side_effect = [NOT_YET, NOT_YET, httpx.Response(200, json={"ok": True})]
+    getattr(memory, method)(answers.REQUEST, answers.MEMORY)
+    assert function_waits == [0.1, 0.5]
+
+
+@pytest.mark.parametrize(("max_retries", "waits"), [(9, [0.1, 0.5, 1.4]), (1, [0.1]), (0, [])])
+def test_a_trace_that_never_comes_is_an_error_that_says_why(
+    served: respx.MockRouter,
+    make_memory: MakeDriver,
+    function_waits: list[float],
+    max_retries: int,
+    waits: list[float],
+) -> None:
+    served.post(f"/recall/{answers.REQUEST}/usage").mock(return_value=NOT_YET)
+    with pytest.raises(rl.NotFoundError, match="in the background may not have written it yet"):
+        make_memory(max_retries=max_retries).mark_used(answers.REQUEST, answers.MEMORY)
+    assert function_waits == waits
+
+
+def test_a_decision_that_is_not_there_is_not_waited_for(
+    served: respx.MockRouter, memory: Driver, function_waits: list[float]
+) -> None:
+    served.patch(f"/memories/{answers.MEMORY}/review").respond(404, json={"error": "no such memory"})
+    with pytest.raises(rl.NotFoundError):
+        memory.supersede(answers.MEMORY, by=answers.OTHER)
+    assert not function_waits
+
+
 def test_retry_after_is_obeyed(served: respx.MockRouter, memory: Driver, function_waits: list[float]) -> None:
     served.post("/recall").side_effect = [httpx.Response(503, headers={"Retry-After": "7"}), RECALLED]
     memory.recall("x")

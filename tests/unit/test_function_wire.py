@@ -149,6 +149,17 @@ def test_a_supersession_that_breaks_down_lacks_a_part() -> None:
     assert type(refusal(RECALL, 500, {"error": "x"})) is rl.APIError
 
 
+@pytest.mark.parametrize("body", [{"error": "fetch failed"}, "Internal Server Error"])
+def test_a_failure_of_the_function_itself_names_its_log(body: object) -> None:
+    for errand in EVERY:
+        if errand is not SUPERSEDING:  # which lacks a part
+            hint = refusal(errand, 500, body).hint or ""
+            assert "function's own log" in hint
+            embeds = errand.function in ("record", "recall_by_vector")
+            assert ("embedding service" in hint) is embeds
+    assert refusal(RECALL, 418, {"error": "x"}).hint is None
+
+
 def test_a_page_instead_of_json_names_the_url_of_a_function() -> None:
     error = refusal(RECALL, 200, "<html>sign in</html>")
     assert type(error) is rl.UnexpectedResponseError

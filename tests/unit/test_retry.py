@@ -73,6 +73,13 @@ def test_waits_grow_and_stay_bounded(attempt: int, chance: float) -> None:
     assert 0 <= wait <= min(8.0, 0.2 * 2 ** (attempt - 1))
 
 
+def test_a_late_row_is_waited_for_some_two_seconds() -> None:
+    waits = [retry.until_written(attempt=attempt, max_retries=9) for attempt in range(1, 6)]
+    assert waits == [0.1, 0.5, 1.4, None, None]
+    assert retry.until_written(attempt=1, max_retries=0) is None
+    assert retry.until_written(attempt=2, max_retries=1) is None
+
+
 def test_it_ends() -> None:
     assert decide(NetworkError("reset"), attempt=3) is not None
     assert decide(NetworkError("reset"), attempt=4) is None

@@ -171,7 +171,9 @@ class MemoryFunction(FunctionSession[httpx.Client]):
     ) -> None:
         """Say which decisions of a recall were used. A repeat counts nothing twice.
 
-        - `recall`: the recall, or its request id. Raises `NotFoundError` for an unknown trace.
+        - `recall`: the recall, or its request id. Raises `NotFoundError` for an unknown trace, after some two
+          seconds of repeats (`max_retries` permitting): a function may write its trace behind its answer.
+          Such a function may lose, without an error, a mark that comes within milliseconds of the recall.
 
         Example:
             >>> memory.mark_used(recall, recall[0])                            # doctest: +SKIP

@@ -37,10 +37,14 @@ _RECORD_SCHEMA: Final = "openbrain.agent_memory.writeback.v1"
 
 @dataclass(frozen=True, slots=True)
 class Errand(Call[T], Generic[T]):
-    """A call that is a route of the function; `function` is the verb."""
+    """A call that is a route of the function; `function` is the verb.
+
+    `late`: the function may still be writing what it names, behind the answer that named it.
+    """
 
     method: str = "POST"
     path: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +242,7 @@ def mark_usage(
         "ignored": [{"memory_id": one, "reason": why} for one in check.decisions("decisions", ignored)],
     }
     path = f"/recall/{check.uuid('recall', named)}/usage"
-    return Errand("mark_used", body, _nothing, path=path)
+    return Errand("mark_used", body, _nothing, path=path, late=True)
 
 
 def _nothing(answer: Any) -> None:

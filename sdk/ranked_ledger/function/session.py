@@ -8,10 +8,10 @@ from typing import Any, Final, Self
 
 import httpx
 
-from ranked_ledger import arguments, settings
+from ranked_ledger import arguments, retry, settings
 from ranked_ledger import wire as core
 from ranked_ledger.connected import Basics, Connected, Http
-from ranked_ledger.errors import RankedLedgerError, ServiceUnavailableError
+from ranked_ledger.errors import NotFoundError, RankedLedgerError, ServiceUnavailableError
 from ranked_ledger.function.errands import Errand, Sender
 from ranked_ledger.models import UNSET, Unset
 from ranked_ledger.session import DEFAULT_RETRIES
@@ -121,6 +121,10 @@ class FunctionSession(Connected[Http]):
         attempt: int,
         errand: Errand[Any],
     ) -> float:
-        """As `_wait`; and whoever says when to come back has done nothing yet."""
+        """As `_wait`; what is late is waited for, and whoever says when to come back has done nothing yet."""
+        if errand.late and isinstance(problem, NotFoundError):
+            wait = retry.until_written(attempt=attempt, max_retries=self._options.max_retries)
+            if wait is not None:
+                return wait
         invited = isinstance(problem, ServiceUnavailableError) and problem.retry_after is not None
         return self._wait(problem, attempt, errand.repeatable or invited)

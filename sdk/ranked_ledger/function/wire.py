@@ -75,6 +75,20 @@ _HINTS: Final[Mapping[type[RankedLedgerError], str]] = MappingProxyType(
         UnexpectedResponseError: _PLACE,
     }
 )
+_LATE: Final = (
+    "a function that writes its trace in the background may not have written it yet: try again in a moment; "
+    "where that does not help, check that the recall went through this function"
+)
+_FAILED: Final = (
+    "look in the function's own log, for the failure is its own: in the dashboard under Edge Functions, or "
+    "where `supabase functions serve` runs"
+)
+_EMBEDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "record": "a function embeds what it stores by itself",
+        "recall_by_vector": "a function embeds by itself what its own search is asked",
+    }
+)
 _REFUSED_TEXT: Final = "take what looks like a secret or a transcript out of the text"
 _MOST_ISSUES: Final = 3
 
@@ -104,7 +118,7 @@ def _refusal(errand: Errand[Any], response: httpx.Response, now: datetime) -> Ra
         wording.of_the_sdk(message) if code else message,
         code=code,
         detail=said if lacking else issues,
-        hint=wording.of_the_sdk(hint) if hint else _hint(kind, status),
+        hint=wording.of_the_sdk(hint) if hint else _hint(errand, kind, status),
         status=status,
         request_id=wire.request_id(response.headers),
     )
@@ -144,9 +158,14 @@ def _is_of_plain_text(issue: Mapping[str, Any]) -> bool:
     return wanted == ("invalid_type", "string") and _path(issue)[-2:] == ["decisions", 0]
 
 
-def _hint(kind: type[RankedLedgerError], status: int) -> str | None:
+def _hint(errand: Errand[Any], kind: type[RankedLedgerError], status: int) -> str | None:
     if status == 422 and kind is InvalidArgumentError:
         return _REFUSED_TEXT
+    if errand.late and kind is NotFoundError:
+        return _LATE
+    if kind is APIError and status >= 500:
+        embeds = _EMBEDS.get(errand.function)
+        return f"{_FAILED}; {embeds} and needs its embedding service for that" if embeds else _FAILED
     return _HINTS.get(kind) or HINTS.get(kind)
 
 
