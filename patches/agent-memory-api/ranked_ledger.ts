@@ -124,8 +124,17 @@ interface Kept {
   workspaceId?: unknown;
 }
 
+interface Writing {
+  kept: Kept[];
+  /** How many decisions were sent, strings among them. */
+  decisions: number;
+  /** Whether the function has come to inserting decisions. */
+  isAsked: boolean;
+}
+
 const recalls = new AsyncLocalStorage<RecallState>();
-const writes = new AsyncLocalStorage<Kept[]>();
+const writes = new AsyncLocalStorage<Writing>();
+const reviews = new AsyncLocalStorage<{ isLetIn: boolean }>();
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -154,7 +163,7 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
   const positive = zod.number().gt(0).max(1e300).nullish();
   const weights = { relevance: weight, importance: weight, recency: weight, dependency: weight };
   return {
-    recall_policy: zod.enum(["vector", "ranked_ledger"]).default("vector"),
+    recall_policy: zod.enum(["vector", "ranked_ledger"]).nullish(), // no default: a copy may spread what was parsed
     current_step: zod.number().int().min(0).max(1_000_000_000).nullish(),
     min_relevance: between(0, 1),
     ranking: zod.object({
@@ -176,6 +185,7 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
  * came about without the ranked list is refused, since it would pass for a ranked one.
  */
 export async function recall(c: ContextLike, next: Next): Promise<void> {
+  const asked = policyOf(parsed(await bodyText(c)));
   const state = new RecallState();
   try {
     await recalls.run(state, () => next());
@@ -184,8 +194,7 @@ export async function recall(c: ContextLike, next: Next): Promise<void> {
   }
   if (!state.refusal) {
     if (!c.res.ok) return;
-    const policy = state.request ? state.policy : policyOf(await c.req.json().catch(() => null));
-    if (policy === "vector") return;
+    if (asked === "vector" && state.policy === "vector") return;
     if (state.answer) return await editJson(c, (body) => explained(body, state));
   }
   refuse(c, state.refusal ?? LedgerRefusal.unavailable("bypassed"), { recall_policy: "ranked_ledger" });
@@ -194,7 +203,8 @@ export async function recall(c: ContextLike, next: Next): Promise<void> {
 /** Hands the parsed request over, where the function takes it apart at once; answers it unchanged. */
 export function payload<T>(request: T): T {
   const state = recalls.getStore();
-  if (state && isFields(request)) {
+  // an object without the field may be a part of the request, which a function was given
+  if (state && isFields(request) && (!state.request || "recall_policy" in request)) {
     state.request = request;
     state.policy = policyOf(request);
   }
@@ -259,13 +269,15 @@ export function nothing(): never {
  * the token budget shortened is its summary. Asked once a request, however often it is called.
  *
  * - `select`: the columns, as PostgREST takes them.
+ * - `own`: where the function goes by its own and not by the request: `workspace`, and `limit`, at most so many rows.
  */
-export function list(select = "*"): Promise<never[]> {
+export function list(select = "*", own: { workspace?: unknown; limit?: unknown } = {}): Promise<never[]> {
   const state = recalls.getStore();
   if (state?.policy !== "ranked_ledger") {
     throw new Error("rankedLedger.list() is called outside of a ranked recall");
   }
-  return state.listing ??= rankedRows(state, select).catch((error) => {
+  if ("workspace" in own) state.request = { ...state.request, workspace_id: own.workspace ?? "" };
+  return state.listing ??= rankedRows(state, select, Number(own.limit ?? Infinity)).catch((error) => {
     throw state.refusal = LedgerRefusal.of(error);
   });
 }
@@ -303,7 +315,7 @@ function policyOf(request: unknown): RecallPolicy {
 }
 
 /** The arguments of recall_decisions. What the request leaves open is not sent, and takes the database's default. */
-function recallArguments({ request, vector }: RecallState): Fields {
+function recallArguments({ request, vector }: RecallState, limit: number): Fields {
   const asked = fields(request);
   const [scope, limits, ranking] = [fields(asked.scope), fields(asked.limits), fields(asked.ranking)];
   const weights = fields(ranking.weights);
@@ -317,7 +329,7 @@ function recallArguments({ request, vector }: RecallState): Fields {
     p_only_confirmed: !scope.include_unconfirmed,
     p_include_personal: scope.visibility === "personal",
     p_include_stale: scope.include_stale,
-    p_match_count: limits.max_items,
+    p_match_count: Math.max(1, Math.min(Number(limits.max_items ?? 10), Math.trunc(limit) || Infinity)),
     p_max_tokens: limits.max_tokens,
     p_current_step: asked.current_step,
     p_min_relevance: asked.min_relevance,
@@ -334,10 +346,10 @@ function recallArguments({ request, vector }: RecallState): Fields {
   });
 }
 
-async function rankedRows(state: RecallState, select: string): Promise<never[]> {
-  const answer = await answeredRecall(state);
+async function rankedRows(state: RecallState, select: string, limit: number): Promise<never[]> {
+  const answer = await answeredRecall(state, limit);
   if (!Array.isArray(answer.hits)) throw LedgerRefusal.unavailable("unexpected");
-  const hits = answer.hits.filter(isHit);
+  const hits = answer.hits.filter(isHit).slice(0, Math.max(0, limit || 0));
   const rows = rowsBeside(answer.memories, select) ??
     await memoryRows(hits.map((hit) => hit.memory_id), select);
   state.answer = answer;
@@ -350,14 +362,14 @@ async function rankedRows(state: RecallState, select: string): Promise<never[]> 
   })) as never[];
 }
 
-async function answeredRecall(state: RecallState): Promise<Fields> {
+async function answeredRecall(state: RecallState, limit: number): Promise<Fields> {
   try {
-    return fields(await ask("rpc/recall_decisions", recallArguments(state)));
+    return fields(await ask("rpc/recall_decisions", recallArguments(state, limit)));
   } catch (error) {
     if (!state.vector || LedgerRefusal.of(error).code !== "RL463") throw error;
     state.vector = null;
     state.embedding = "dimension";
-    return fields(await ask("rpc/recall_decisions", recallArguments(state)));
+    return fields(await ask("rpc/recall_decisions", recallArguments(state, limit)));
   }
 }
 
@@ -470,14 +482,17 @@ export async function usage(c: ContextLike, next: Next): Promise<void> {
 /**
  * The middleware of a review. Where the function fails at the actions supersede and merge, as common copies do, and the
  * memory is a decision, they are carried out here: `by` is the id of the decision that takes its place, `notes` the reason.
- * The function comes first, with whatever it asks of a caller: what it does by itself, or refuses, stays as it is.
+ * The function comes first, with whatever it asks of a caller: what it does by itself, or refuses, stays as it is, and so
+ * does a failure before it came to changing the memory, where it calls `reviewed`.
  */
 export async function review(c: ContextLike, next: Next): Promise<void> {
   const body = fields(parsed(await bodyText(c)));
   if (body.action !== "supersede" && body.action !== "merge") return await next();
+  const state = { isLetIn: false };
   let failure: unknown = null;
-  await next().catch((error) => failure = error ?? "failed");
-  if (!failure && c.res.status !== 500) return;
+  await reviews.run(state, () => next()).catch((error) => failure = error ?? "failed");
+  if (!failure && (c.res.status !== 500 || !state.isLetIn)) return;
+  if (!state.isLetIn) throw failure;
   try {
     const answer = await supersession(idInPath(c), body);
     if (answer) return respond(c, 200, JSON.stringify(answer));
@@ -485,6 +500,13 @@ export async function review(c: ContextLike, next: Next): Promise<void> {
     return refuse(c, LedgerRefusal.of(error));
   }
   if (failure) throw failure;
+}
+
+/** Called around what a review changes: whoever comes so far may review. */
+export function reviewed<T>(changes: T): T {
+  const state = reviews.getStore();
+  if (state) state.isLetIn = true;
+  return changes;
 }
 
 async function supersession(id: string | undefined, body: Fields): Promise<Fields | null> {
@@ -525,17 +547,19 @@ export function writeback(z: ZodNamespace): Middleware {
     if (!kept.length) return await next();
     const wrong = refusalOfDecisions(schema, kept, [name, "decisions"].filter(Boolean));
     if (wrong) {
-      // refused by the function first, which looks at who calls, and whose headers the answer keeps
-      replaceBody(c, "{}");
+      // refused by the function first, which looks at who calls and for which workspace, and whose headers the answer keeps
+      const plain = Object.entries(body).filter(([, value]) => typeof value !== "object");
+      replaceBody(c, JSON.stringify(Object.fromEntries(plain)));
       await next();
       if (![401, 403, 429].includes(c.res.status)) respond(c, wrong.status, JSON.stringify(wrong.body));
       return;
     }
     fields(holder).decisions = sent.map((decision) => isFields(decision) ? decision.content : decision);
     replaceBody(c, JSON.stringify(body));
-    await writes.run(kept, () => next());
+    const writing = { kept, decisions: sent.length, isAsked: false };
+    await writes.run(writing, () => next());
     if (!c.res.ok) return;
-    const ledger = await written(kept);
+    const ledger = await written(writing);
     await editJson(c, (answer) => ({ ...answer, ledger }));
   };
 }
@@ -551,14 +575,23 @@ function decisionsOf(holder: unknown): unknown[] {
  * upsert would write the new id over the one that is there.
  */
 export function memory<T>(rows: T): T {
-  const kept = writes.getStore();
-  if (!kept) return rows;
+  const writing = writes.getStore();
+  if (!writing) return rows;
+  const { kept } = writing;
   const taken = new Set<Kept>();
+  const isDecision = (row: unknown) => fields(row).memory_type === "decision";
+  const decisions = [rows].flat().filter(isDecision);
+  if (decisions.length) writing.isAsked = true;
+  // by its text, else by its place, where there are as many rows as there were decisions
+  const inPlace = (row: unknown) =>
+    decisions.length === writing.decisions
+      ? kept.filter((one) => one.index === decisions.indexOf(row as never) && !taken.has(one))
+      : [];
   const filled = [rows].flat().map((row: unknown) => {
-    if (!isFields(row) || row.memory_type !== "decision") return row;
+    if (!isFields(row) || !isDecision(row)) return row;
     const text = folded(row.content);
     const same = kept.filter((one) => !taken.has(one) && one.text === text);
-    const one = same.find((one) => !one.memoryId) ?? same[0];
+    const one = same.find((one) => !one.memoryId) ?? same[0] ?? inPlace(row)[0];
     if (!one) return row;
     taken.add(one);
     one.memoryId = typeof row.id === "string" ? row.id : crypto.randomUUID();
@@ -635,9 +668,10 @@ function refusalOfDecisions(
 
 /**
  * What the ledger holds of the objects, once they are linked: `decisions` as it has them, `linked` and `not_linked` to what
- * they depend on, and `not_written`, which has a `memory_id` where the memory is stored and the ledger lacks it.
+ * they depend on, and `not_written` with its `code`: not_enrolled (`memory_id` is stored, the ledger lacks it), other_text
+ * (what was stored is not what was sent) or nothing_stored.
  */
-async function written(kept: Kept[]): Promise<Fields> {
+async function written({ kept, isAsked }: Writing): Promise<Fields> {
   const ids = kept.flatMap(({ memoryId }) => memoryId && UUID.test(memoryId) ? [memoryId] : []);
   const path = "agent_decision_ledger?select=memory_id,step_index,importance&memory_id";
   let missing = "the memory is stored and was not enrolled: enroll_missing_decisions mends it";
@@ -654,10 +688,12 @@ async function written(kept: Kept[]): Promise<Fields> {
       report.decisions.push({ index: one.index, ...row });
       await link(one, report);
     } else {
-      const reason = one.memoryId
-        ? missing
-        : "the function stored no row of this text, as where it knows the key";
-      absent.push({ index: one.index, memory_id: one.memoryId ?? null, reason });
+      const [code, reason] = one.memoryId
+        ? ["not_enrolled", missing]
+        : isAsked
+        ? ["other_text", "the function stored another text, and the ledger has nothing but that"]
+        : ["nothing_stored", "the function stored no row, as where it knows the idempotency key"];
+      absent.push({ index: one.index, memory_id: one.memoryId ?? null, code, reason });
     }
   }
   return { ...report, not_written: absent };

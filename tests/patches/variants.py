@@ -33,6 +33,7 @@ PLACES = {
     "ranked-list": "const ranked = pool.slice(0, payload.limits.max_items);",
     "trace-policy": "response_policy: {",
     "item-snapshot": "use_policy_snapshot: {",
+    "review-changes": "const { data: after, error } = await supabase",
     "usage": 'app.post("/recall/:request_id/usage", async (c) => {',
     "review": 'app.patch("/memories/:id/review", async (c) => {',
     "write-back": 'app.post("/writeback", async (c) => {',

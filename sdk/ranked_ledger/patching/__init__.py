@@ -224,6 +224,11 @@ def _check_syntax(file: Path, text: str) -> None:
 
 
 def _refuse_module(function: Function, then: str) -> None:
+    if function.module == "newer" or any(one.version > marks.VERSION for one in function.pieces):
+        raise PatchError(
+            f"{function.file.name} was patched by a newer version of this package",
+            hint="upgrade it: pip install --upgrade 'ranked-ledger[patch]'",
+        )
     if function.module == "edited":
         raise PatchError(
             f"{function.module_file.name} was edited, and the patch owns it",

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ranked_ledger.patching import rules
 from ranked_ledger.patching.problems import PatchError
 
 _SECONDS: Final = 120
+_AUTO: Final = re.compile(r'"nodeModulesDir"\s*:\s*("auto"|true)')
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _FINDING: Final = re.compile(
     r"\bTS\d+ \[ERROR\]"
@@ -81,7 +83,7 @@ def parses(text: str, suffix: str) -> bool | None:
     try:
         done = subprocess.run(
             command,
-            input=text.encode(),
+            input=text.replace("deno-fmt-ignore-file", "").encode(),  # else it is not parsed
             capture_output=True,
             timeout=_SECONDS,
             check=False,
@@ -99,6 +101,9 @@ def find_deno() -> str | None:
 
 @contextmanager
 def _beside(file: Path, text: str, module: str | None) -> Iterator[Path]:
+    for left in file.parent.glob(".ranked-ledger-????????*.ts"):  # by a run that was killed
+        if time.time() - left.stat().st_mtime > 10 * _SECONDS:
+            left.unlink(missing_ok=True)
     mark = f".ranked-ledger-{secrets.token_hex(4)}"
     copy, module_copy = file.with_name(mark + file.suffix), file.with_name(f"{mark}-module.ts")
     try:
@@ -112,6 +117,16 @@ def _beside(file: Path, text: str, module: str | None) -> Iterator[Path]:
         module_copy.unlink(missing_ok=True)
 
 
+def _installing_nothing(folder: Path) -> list[str]:
+    """Where a project has its packages installed by themselves, checking would make a node_modules."""
+    for one in (folder, *folder.parents):
+        for name in ("deno.json", "deno.jsonc"):
+            if (one / name).is_file():
+                text = (one / name).read_text(encoding="utf-8", errors="replace")
+                return ["--node-modules-dir=none"] if _AUTO.search(text) else []
+    return []
+
+
 def _environment() -> dict[str, str]:
     return os.environ | {"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_NO_PROMPT": "1"}
 
@@ -119,7 +134,7 @@ def _environment() -> dict[str, str]:
 def _run(deno: str, file: Path) -> str | None:
     """What the checker complains of, or None."""
     done = subprocess.run(
-        [deno, "check", "--quiet", "--no-lock", file.name],
+        [deno, "check", "--quiet", "--no-lock", *_installing_nothing(file.parent), file.name],
         cwd=file.parent,
         env=_environment(),
         capture_output=True,

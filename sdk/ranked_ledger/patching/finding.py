@@ -95,7 +95,7 @@ class _Finder:
         self._one("trace-policy", *self.reach)
         self._one("item-snapshot", *self.reach)
         self._one("usage", self.file.root)
-        self._one("review", self.file.root)
+        self._review()
         self._write_back()
         return self.found
 
@@ -125,6 +125,9 @@ class _Finder:
 
         match = self._pick("request-fields", self._matches("request-fields", self.file.root), is_named)
         if match is not None:
+            own = match["FIELDS"].find(kind="property_identifier", regex="^(recall_policy|ranking)$")
+            if own is not None:
+                self._refuse("request-fields", f"it has a field {own.text()} of its own", own)
             self.names["Z"] = _zod(match["FIELDS"])
             self._insert("request-fields", match)
 
@@ -152,7 +155,7 @@ class _Finder:
         return self._refuse(first.place, first.reason, first.near)
 
     def _way(self, path: pathway.Pathway) -> None:
-        self.names |= {"PAYLOAD": path.payload or "undefined", "SELECT": path.select}
+        self.names |= {"PAYLOAD": path.payload or "undefined", "SELECT": path.arguments}
         self.names |= (
             {"AWAIT": "await ", "ASYNC": "async "} if path.is_awaited else {"AWAIT": "", "ASYNC": ""}
         )
@@ -171,6 +174,21 @@ class _Finder:
         self._note("match-call", path.call)
         self._insert("ranked-list", path.ranked)
         self.found.row_rules = row_rules.find(self.file, path.narrowing)
+
+    def _review(self) -> None:
+        """Both places or none: a failure that came before the change of the memory is the copy's own no."""
+        if self.rules["review"].option in self.without:
+            return
+        route = self._pick("review", self._matches("review", self.file.root), None)
+        if route is None:
+            return
+        changes = self._matches("review-changes", *self.file.reachable(self._handlers(route)))
+        if not changes:
+            self._refuse("review-changes", "not found", route)
+            return
+        self._insert("review", route)
+        for one in changes:
+            self._insert("review-changes", one)
 
     def _write_back(self) -> None:
         """Both places or none: each of the two does nothing without the other."""

@@ -124,6 +124,13 @@ class Reach:
                 or not self.touches(value)
             ):
                 continue
+            together = source.together(target, value)
+            if together is not None:
+                for name, element in together:
+                    if self.touches(element):
+                        self.names |= source.pattern_names(name)
+                        yield Guard(element, is_value=True)
+                continue
             self.names |= source.pattern_names(target)
             self._spread(value)
             if value.kind() not in source.FUNCTIONS:  # what it closes over is reached where it is called

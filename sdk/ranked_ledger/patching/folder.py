@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ _SKIPPED: Final = frozenset({"node_modules", "dist", ".git"})
 _BOM: Final = "\ufeff"
 _SEAL: Final = "// ranked-ledger module "
 
-ModuleState = Literal["absent", "current", "outdated", "edited", "foreign"]
+_SEALED: Final = re.compile(r"(?P<version>\d+) (?P<digest>[0-9a-f]{64})(?: without:[a-z-]+)*\n?")
+
+ModuleState = Literal["absent", "current", "outdated", "newer", "edited", "foreign"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def read_text(file: Path) -> str | None:
         if file.stat().st_size > _LARGEST:
             return None
         return file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, OSError):  # a link that leads nowhere, for example
         return None
 
 
@@ -114,10 +117,12 @@ def _module_state(file: Path) -> tuple[ModuleState, tuple[str, ...]]:
     body, seal, rest = text.replace("\r\n", "\n").rpartition(_SEAL)
     if not seal:
         return "foreign", ()
-    _, digest, *without = [*rest.split(), ""]
-    left_out = tuple(one.removeprefix("without:") for one in without if one.startswith("without:"))
-    if marks.digest(body) != digest:
+    sealed = _SEALED.fullmatch(rest)
+    left_out = tuple(re.findall(r"without:([a-z-]+)", rest))
+    if sealed is None or marks.digest(body) != sealed["digest"]:
         return "edited", left_out
+    if int(sealed["version"]) > marks.VERSION:
+        return "newer", left_out
     return "current" if body == rules.module_text() else "outdated", left_out
 
 

@@ -26,7 +26,7 @@ _PIECE: Final = re.compile(
     r"/\* ranked-ledger:end \*/",
     re.DOTALL,
 )
-_ANY: Final = re.compile(r"ranked-ledger[:<][a-z-]+")
+_ANY: Final = re.compile(r"/\* ranked-ledger[:<][a-z-]+")
 _LAYOUT: Final = re.compile(r"[\s\"'`;,()]")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _DIRECTIVE: Final = re.compile(r"ignore|expect-error|disable-next-line|@deno-types|@ts-")
@@ -76,7 +76,7 @@ def take_out(text: str) -> tuple[str, list[Piece]]:
     for match in _PIECE.finditer(text):
         line = _line(text, match.start())
         pieces.append(Piece(match["place"], int(match["version"]), line))
-        if _digest(match["text"]) != match["digest"]:
+        if _digest(match["place"], match["text"]) != match["digest"]:
             edited.append(line)
         first, last = _extent(text, match)
         kept.append(_unmoved(text[end:first], match))
@@ -103,8 +103,9 @@ def digest(text: str) -> str:
     return sha256(_LINE_END.sub("\n", text).encode()).hexdigest()
 
 
-def _digest(text: str) -> str:
-    return sha256(_LAYOUT.sub("", text).encode()).hexdigest()[:6]
+def _digest(place: str, text: str) -> str:
+    called = text.replace("()", "\x00")  # a call is no layout, as the parentheses around an expression are
+    return sha256(f"{place} {_LAYOUT.sub('', called)}".encode()).hexdigest()[:6]
 
 
 def _line(text: str, at: int) -> int:
@@ -113,7 +114,7 @@ def _line(text: str, at: int) -> int:
 
 def _written(text: str, one: Insertion) -> tuple[int, str]:
     side = "<" if one.side == "after" else ":"
-    piece = f"/* ranked-ledger{side}{one.place} {VERSION}:{_digest(one.text)} */ {one.text} {_END}"
+    piece = f"/* ranked-ledger{side}{one.place} {VERSION}:{_digest(one.place, one.text)} */ {one.text} {_END}"
     if one.side == "after":
         return one.at, f" {piece}"
     start = text.rfind("\n", 0, one.at) + 1

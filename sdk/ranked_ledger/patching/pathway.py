@@ -6,7 +6,7 @@ The first two may stand in a function of their own, which the one with the list 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -43,7 +43,8 @@ class Pathway:
     - `payload`: the expression that holds the parsed request; None where the function is given parts of it.
     - `call`: the match call. `ranked`: the list. `guards`: what must not run for the ranked policy.
     - `narrowing`: where rules about rows may stand: from the embedding to the list.
-    - `select`: the columns of a memory that the copy asks for, as an expression; empty: all.
+    - `arguments`: what the list is given: the columns of a memory that the copy asks for, and a workspace or
+      a limit of its own, where it goes by one.
     """
 
     obtained: SgNode
@@ -54,7 +55,7 @@ class Pathway:
     ranked: SgNode
     guards: tuple[Guard, ...]
     narrowing: tuple[SgNode, ...]
-    select: str
+    arguments: str
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,7 @@ def find(
         ranked=ranked,
         guards=tuple(guards),
         narrowing=(*before, *between, ranked),
-        select=_select(function, source.start_of(ranked))
-        or _select(search.function, source.end_of(search.function)),
+        arguments=_arguments(search, function, ranked, reach.names | inner.names),
     )
 
 
@@ -283,14 +283,52 @@ def _target_names(ranked: SgNode) -> set[str]:
     return set()
 
 
-def _select(function: SgNode, before: int) -> str:
+def _arguments(search: _Search, function: SgNode, ranked: SgNode, reached: set[str]) -> str:
+    root = next(one for one in reversed(function.ancestors()) if one.kind() == "program")
+    everywhere = source.constants_of(root)
+    own_names = {name for one in flow.definitions(function) for name in one.names}
+    select = _select(function, source.start_of(ranked), everywhere | own_names) or _select(
+        search.function, source.end_of(search.function), everywhere
+    )
+    own = []
+    if (workspace := _own_workspace(function, source.start_of(ranked))) is not None:
+        own.append(f"workspace: {workspace}")
+    limit = ranked.get_match("LIMIT")
+    if (
+        limit is not None
+        and not re.search(r"\bmax_items$", limit.text())
+        and not source.used(limit) & reached
+    ):
+        own.append(f"limit: {limit.text()}")
+    return ", ".join([select or '"*"', f"{{ {', '.join(own)} }}"]) if own else select
+
+
+def _own_workspace(function: SgNode, before: int) -> str | None:
+    """The workspace that the copy loads memories of, where it is not the request's."""
+    known = {name: one.value for one in flow.definitions(function) for name in one.names}
+    for one in function.find_all(pattern="$QUERY.eq($COLUMN, $VALUE)"):
+        is_workspace = re.fullmatch(r"[\"'`]workspace_id[\"'`]", one["COLUMN"].text())
+        is_memories = re.search(r"[\"'`]agent_memories[\"'`]", one["QUERY"].text())
+        if not is_workspace or not is_memories or source.start_of(one) >= before:
+            continue
+        value = one["VALUE"].text()
+        said = known[value].text() if value in known else value
+        is_taken_apart = value in known and known[value].kind() == "identifier"
+        if not re.search(r"\bworkspace_?[iI]d$", said) and not is_taken_apart and value != "workspace_id":
+            return value
+    return None
+
+
+def _select(function: SgNode, before: int, names: Collection[str]) -> str:
     """What the copy selects of a memory, so that a ranked row has the same columns."""
     for one in function.find_all(pattern="$DB.from($TABLE).select($COLUMNS)"):
         columns = one["COLUMNS"]
         is_memories = re.fullmatch(r"[\"'`]agent_memories[\"'`]", one["TABLE"].text())
-        is_plain = columns.kind() in {"string", "identifier"} or (
+        is_plain = columns.kind() == "string" or (
             columns.kind() == "template_string" and "${" not in columns.text()
         )
+        # a name has to be one that the list's function knows too
+        is_plain = is_plain or (columns.kind() == "identifier" and columns.text() in names)
         if is_memories and is_plain and source.start_of(one) < before:
             return columns.text()
     return ""

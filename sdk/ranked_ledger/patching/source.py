@@ -109,6 +109,17 @@ class Source:
         return list(found.values())
 
 
+def constants_of(root: SgNode) -> set[str]:
+    """The names that a file declares or imports at its top."""
+    declared = {
+        name
+        for one in root.find_all(kind="variable_declarator")
+        if function_of(one) is None and (target := one.field("name")) is not None
+        for name in pattern_names(target)
+    }
+    return declared | {name for one in root.find_all(kind="import_statement") for name in used(one)}
+
+
 def key(node: SgNode) -> Key:
     """What tells a node from the others of its tree."""
     where = node.range()
@@ -167,6 +178,15 @@ def root_name(node: SgNode) -> str | None:
         else:
             one = one.field("object") or one.field("function")
     return None if one is None else one.text()
+
+
+def together(target: SgNode, value: SgNode) -> list[tuple[SgNode, SgNode]] | None:
+    """What is awaited together and taken apart at once: each name with its own expression."""
+    awaited = value.find(pattern="Promise.all($TOGETHER)")
+    if awaited is None or target.kind() != "array_pattern" or awaited["TOGETHER"].kind() != "array":
+        return None
+    names, elements = parts(target), parts(awaited["TOGETHER"])
+    return list(zip(names, elements, strict=True)) if len(names) == len(elements) else None
 
 
 def last_function(node: SgNode) -> SgNode | None:
