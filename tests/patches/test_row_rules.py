@@ -62,11 +62,21 @@ def test_a_filter_of_the_list(by: str, declared: str, found: str) -> None:
         ('.eq("tenant", "acme")', ("tenant",)),
         ('.not("metadata->>hidden", "is", null)', ("metadata",)),
         ('.or("owner.eq.1,and(team.is.null,visibility.neq.personal)")', ("owner", "team")),
-        ('.eq("project_id", "here").gte("confidence", 0.5)', ("confidence",)),
+        ('.eq("project_id", payload.project_id).gte("confidence", 0.5)', ("confidence",)),
+        ('.eq("project_id", "here")', ("project_id",)),
+        ('.neq("visibility", "personal").eq("review_status", "confirmed")', ("review_status", "visibility")),
     ],
 )
 def test_a_filter_of_the_query(more: str, found: tuple[str, ...]) -> None:
     assert columns(queried(more)) == [found]
+
+
+def test_a_loop_that_passes_rows_by() -> None:
+    loop = "  for (const row of memories) {\n    if (row.owner !== 1) continue;\n    seen.push(row);\n  }\n"
+    text = CONTRACT.replace(
+        "  const pool = memories\n", f"  const seen = [];\n{loop}  const pool = memories\n"
+    )
+    assert columns(text) == [("owner",)]
 
 
 def test_a_query_that_a_function_of_the_file_narrows() -> None:

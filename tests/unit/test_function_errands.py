@@ -349,8 +349,16 @@ def test_what_was_stored_and_not_enrolled_says_so() -> None:
     assert found.reason == reason.replace("enroll_missing_decisions", "enroll_missing()")
 
 
+def test_a_text_that_the_function_changed_is_no_repeat() -> None:
+    missing = [{"index": 0, "memory_id": None, "code": "other_text", "reason": "another text"}]
+    found = errands.record(SENDER, "x", **RECORD).parse(written(decisions=[], not_written=missing))
+    assert (found.replayed, found.enrolled, found.reason) == (False, False, "another text")
+
+
 def test_a_repeat_finds_what_was_stored_under_its_key() -> None:
-    missing = [{"index": 0, "memory_id": None, "reason": "the function knows the key"}]
+    missing = [
+        {"index": 0, "memory_id": None, "code": "nothing_stored", "reason": "the function knows the key"}
+    ]
     found = errands.record(SENDER, "x", **RECORD).parse(written(decisions=[], not_written=missing))
     assert (found.memory_id, found.replayed) == (answers.MEMORY, True)
 

@@ -199,8 +199,10 @@ def _ranked(answer: Any) -> FunctionRecall:
         raise NotPatchedError(
             "the function answered by its own vector search: it lacks the patch", hint=PATCH_HINT
         )
-    hits = [memory.get("ledger", {}).get("hit") for memory in answer["memories"]]
-    if None in hits:
+    memories = answer["memories"]
+    # what else a copy answers beside the ranked list is no hit
+    hits = [hit for memory in memories if (hit := memory.get("ledger", {}).get("hit")) is not None]
+    if memories and not hits:
         raise NotPatchedError(
             "the function carries an older patch, which answers no whole hits", hint=PATCH_HINT
         )
@@ -289,16 +291,18 @@ def _recorded(answer: Any) -> Recorded:
         )
     linked = [UUID(one["depends_on"]) for one in report["linked"]]
     not_linked = [NotLinked.model_validate(one) for one in report["not_linked"]]
-    for held in report["decisions"]:
+    if report["decisions"]:
+        held = report["decisions"][0]
         return Recorded.model_validate({**held, "linked": linked, "not_linked": not_linked})
     (missing,) = report["not_written"]
+    reason = wording.of_the_sdk(missing["reason"])
     if missing["memory_id"] is not None:
-        return Recorded(
-            memory_id=missing["memory_id"], enrolled=False, reason=wording.of_the_sdk(missing["reason"])
-        )
-    # no row was made: the function answers what it stored under this key before
+        return Recorded(memory_id=missing["memory_id"], enrolled=False, reason=reason)
     (known,) = answer["memories"]
-    return Recorded(memory_id=known.get("memory_id", known.get("id")), replayed=True)
+    memory_id = known.get("memory_id", known.get("id"))
+    if missing.get("code") == "nothing_stored":  # it answers what it stored under this key before
+        return Recorded(memory_id=memory_id, replayed=True)
+    return Recorded(memory_id=memory_id, enrolled=False, reason=reason)
 
 
 def supersede(

@@ -22,6 +22,7 @@ _APPLIED: Final = frozenset(
     "requires_user_confirmation visibility created_at content summary similarity ranking_score score "
     "length".split()
 )
+_CONFIRMED_OR_PERSONAL: Final = frozenset({"visibility", "review_status", "requires_user_confirmation"})
 _NARROWING: Final = frozenset(
     "eq neq gt gte lt lte like ilike is in contains containedBy overlaps match not or filter".split()
 )
@@ -49,9 +50,13 @@ def find(file: Source, nodes: Iterable[SgNode]) -> list[RowRule]:
     found: dict[int, set[str]] = {}
     for node in nodes:
         for call in node.find_all(kind="call_expression"):
-            columns = set(_columns(file, call)) - _APPLIED
+            columns = set(_columns(file, call)) - _APPLIED | _fixed(call)
             if columns:
                 found.setdefault(_line(call), set()).update(columns)
+        for loop in node.find_all(kind="for_in_statement"):
+            for line, columns in _sorted_out(file, loop):
+                if columns - _APPLIED:
+                    found.setdefault(line, set()).update(columns - _APPLIED)
     return [RowRule(line, tuple(sorted(columns))) for line, columns in sorted(found.items())]
 
 
@@ -72,6 +77,35 @@ def _columns(file: Source, call: SgNode) -> Iterator[str]:
             yield from _read(file, predicate)
 
 
+def _fixed(call: SgNode) -> set[str]:
+    """A column of the scope that is held to a value that no request has a say in."""
+    called, given = call.field("function"), call.field("arguments")
+    method = None if called is None else called.field("property")
+    arguments = [] if given is None else source.parts(given)
+    column = _COLUMN.match(arguments[0].text()) if len(arguments) > 1 else None
+    if method is None or column is None or method.text() not in {"eq", "neq", "in"}:
+        return set()
+    name, value = column[1], arguments[1].text()
+    if name == "project_id":
+        return set() if re.search(r"project_?[iI]d\b", value) else {name}
+    is_conditional = any(one.kind() in {"if_statement", "ternary_expression"} for one in call.ancestors())
+    is_fixed = name in _CONFIRMED_OR_PERSONAL and not is_conditional and not source.used(arguments[1])
+    return {name} if is_fixed else set()
+
+
+def _sorted_out(file: Source, loop: SgNode) -> Iterator[tuple[int, set[str]]]:
+    """What a loop over rows asks before it passes one by, or answers because of it."""
+    row = loop.field("left")
+    names = set() if row is None else source.pattern_names(row)
+    for one in loop.find_all(kind="if_statement"):
+        condition = one.field("condition")
+        leaves = any(
+            one.find(kind=f"{kind}_statement") is not None for kind in ("continue", "return", "throw")
+        )
+        if condition is not None and leaves:
+            yield one.range().start.line + 1, set(_read_of(file, condition, names, 0))
+
+
 def _read(file: Source, function: SgNode, place: int = 0, depth: int = 0) -> Iterator[str]:
     """What a predicate reads of its row, itself or by a function of the file that it hands the row to."""
     row = _parameter(function, place)
@@ -80,11 +114,15 @@ def _read(file: Source, function: SgNode, place: int = 0, depth: int = 0) -> Ite
     names = source.pattern_names(row)
     if row.find(kind="object_pattern") is not None:
         yield from names
-    for member in function.find_all(kind="member_expression"):
+    yield from _read_of(file, function, names, depth)
+
+
+def _read_of(file: Source, node: SgNode, names: set[str], depth: int) -> Iterator[str]:
+    for member in node.find_all(kind="member_expression"):
         whole, name = member.field("object"), member.field("property")
         if whole is not None and name is not None and whole.text() in names:
             yield name.text()
-    for call in function.find_all(kind="call_expression"):
+    for call in node.find_all(kind="call_expression"):
         called, given = call.field("function"), call.field("arguments")
         further = None if called is None else file.functions.get(called.text())
         for at, one in enumerate([] if given is None else source.parts(given)):
