@@ -101,7 +101,10 @@ interface Hit extends Fields {
 
 class RecallState {
   policy: RecallPolicy = "vector";
-  /** The parsed request, null until the function has handed it over. */
+  /** The reading of the body: what is asked is known from it until the function hands the request over. */
+  reading: Promise<void> | null = null;
+  isHandedOver = false;
+  /** The request, as the function parsed it where it has handed it over. */
   request: Fields | null = null;
   vector: number[] | null = null;
   /** Whether the vector was used, or why the ranking went without. */
@@ -185,8 +188,12 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
  * came about without the ranked list is refused, since it would pass for a ranked one.
  */
 export async function recall(c: ContextLike, next: Next): Promise<void> {
-  const asked = policyOf(parsed(await bodyText(c)));
   const state = new RecallState();
+  // beside the function, which may answer before it has read anything
+  state.reading = bodyText(c).then((text) => {
+    const sent = parsed(text);
+    if (!state.isHandedOver && (policyOf(sent) === "ranked_ledger" || !state.request)) begin(state, sent);
+  });
   try {
     await recalls.run(state, () => next());
   } catch (error) {
@@ -194,20 +201,24 @@ export async function recall(c: ContextLike, next: Next): Promise<void> {
   }
   if (!state.refusal) {
     if (!c.res.ok) return;
-    if (asked === "vector" && state.policy === "vector") return;
+    if (state.policy === "vector") return;
     if (state.answer) return await editJson(c, (body) => explained(body, state));
   }
   refuse(c, state.refusal ?? LedgerRefusal.unavailable("bypassed"), { recall_policy: "ranked_ledger" });
 }
 
+function begin(state: RecallState, request: unknown): void {
+  state.request = fields(request);
+  state.policy = policyOf(request);
+}
+
 /** Hands the parsed request over, where the function takes it apart at once; answers it unchanged. */
 export function payload<T>(request: T): T {
   const state = recalls.getStore();
-  // an object without the field may be a part of the request, which a function was given
-  if (state && isFields(request) && (!state.request || "recall_policy" in request)) {
-    state.request = request;
-    state.policy = policyOf(request);
-  }
+  if (!state || !isFields(request)) return request;
+  // an object without the field asks for the vector policy, or is a part of the request that a function was given
+  state.isHandedOver ||= "recall_policy" in request;
+  if ("recall_policy" in request || state.policy === "vector") begin(state, request);
   return request;
 }
 
@@ -216,18 +227,21 @@ export function payload<T>(request: T): T {
  * without where there is none in time, or none that can be compared, and `policy.embedding` in its answer says why.
  */
 export async function embedding<T>(request: unknown, obtain: () => Promise<T>): Promise<T> {
-  payload(request);
   const state = recalls.getStore();
+  await state?.reading;
+  payload(request);
   if (state?.policy !== "ranked_ledger") return await obtain();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const obtained = new Promise<T>((resolve) => resolve(obtain())).then((value) => ({ value }), (error) => {
+    if (isOwnRefusal(error)) throw error;
+    console.warn(
+      `ranked_ledger: recalled without an embedding: ${String(error?.message ?? error).slice(0, 300)}`,
+    );
+    return "failed" as const;
+  });
+  obtained.catch(() => {}); // one that comes too late is nobody's any more
   const outcome = await Promise.race([
-    // the rejection is taken here, so that one which comes too late is nobody's any more
-    new Promise<T>((resolve) => resolve(obtain())).then((value) => ({ value }), (error) => {
-      console.warn(
-        `ranked_ledger: recalled without an embedding: ${String(error?.message ?? error).slice(0, 300)}`,
-      );
-      return "failed" as const;
-    }),
+    obtained,
     new Promise<"timeout">((resolve) => {
       timer = setTimeout(() => resolve("timeout"), milliseconds("RANKED_LEDGER_EMBEDDING_TIMEOUT_MS", 3000));
     }),
@@ -236,6 +250,12 @@ export async function embedding<T>(request: unknown, obtain: () => Promise<T>): 
   state.vector = typeof outcome === "string" ? null : vectorIn(outcome.value);
   state.embedding = typeof outcome === "string" ? outcome : state.vector ? "used" : "unusable";
   return typeof outcome === "string" || !state.vector ? nothing() : outcome.value;
+}
+
+/** Whether it is the function that says no (an HTTPException of Hono), and not the service that fails. */
+function isOwnRefusal(error: unknown): boolean {
+  const { status, getResponse } = fields(error);
+  return typeof getResponse === "function" && Number(status) < 500;
 }
 
 /** Whether this request is ranked by the ledger; false outside of a recall. */
@@ -269,14 +289,18 @@ export function nothing(): never {
  * the token budget shortened is its summary. Asked once a request, however often it is called.
  *
  * - `select`: the columns, as PostgREST takes them.
- * - `own`: where the function goes by its own and not by the request: `workspace`, and `limit`, at most so many rows.
+ * - `own`: where the function goes by its own and not by the request: `workspace`, `scope`, and `limit`, at most so many rows.
  */
-export function list(select = "*", own: { workspace?: unknown; limit?: unknown } = {}): Promise<never[]> {
+export function list(
+  select = "*",
+  own: { workspace?: unknown; scope?: unknown; limit?: unknown } = {},
+): Promise<never[]> {
   const state = recalls.getStore();
   if (state?.policy !== "ranked_ledger") {
     throw new Error("rankedLedger.list() is called outside of a ranked recall");
   }
   if ("workspace" in own) state.request = { ...state.request, workspace_id: own.workspace ?? "" };
+  if ("scope" in own) state.request = { ...state.request, scope: own.scope };
   return state.listing ??= rankedRows(state, select, Number(own.limit ?? Infinity)).catch((error) => {
     throw state.refusal = LedgerRefusal.of(error);
   });
@@ -530,16 +554,16 @@ async function supersession(id: string | undefined, body: Fields): Promise<Field
 /**
  * The middleware of a write-back. A decision may be an object beside the plain strings: `content`, and any of
  * `rationale`, `importance` (0 to 1), `step_index` (0 to 1,000,000,000), `alternatives` (at most 20 texts), `depends_on`
- * (at most 100 memory ids), `confidence` (0 to 1). The list `decisions` stands in the body, or in one of its objects. The
- * function is shown the contents; the rest goes to the ledger with the row that `memory` is given, and the answer gains
+ * (at most 100 memory ids), `confidence` (0 to 1). The list `decisions` stands in `memory_payload`, in the body or in
+ * `payload`. The function is shown the contents; the rest goes to the ledger with the row that `memory` is given, and the answer gains
  * `ledger`: what was written there, and what was not.
  */
 export function writeback(z: ZodNamespace): Middleware {
   const schema = decisionSchema(z as unknown as Zod);
   return async (c, next) => {
     const body = fields(parsed(await bodyText(c)));
-    const lists = [["", body] as const, ...Object.entries(body)];
-    const [name, holder] = lists.find(([, one]) => decisionsOf(one).some(isFields)) ?? ["", {}];
+    const lists = [["memory_payload", body.memory_payload], ["", body], ["payload", body.payload]] as const;
+    const [name, holder] = lists.find(([, one]) => Array.isArray(fields(one).decisions)) ?? ["", {}];
     const sent = decisionsOf(holder);
     const kept: Kept[] = sent.flatMap((decision, index) =>
       isFields(decision) ? [{ index, decision, text: folded(decision.content) }] : []
@@ -548,10 +572,12 @@ export function writeback(z: ZodNamespace): Middleware {
     const wrong = refusalOfDecisions(schema, kept, [name, "decisions"].filter(Boolean));
     if (wrong) {
       // refused by the function first, which looks at who calls and for which workspace, and whose headers the answer keeps
-      const plain = Object.entries(body).filter(([, value]) => typeof value !== "object");
-      replaceBody(c, JSON.stringify(Object.fromEntries(plain)));
+      fields(holder).decisions = 0;
+      replaceBody(c, JSON.stringify(body));
       await next();
-      if (![401, 403, 429].includes(c.res.status)) respond(c, wrong.status, JSON.stringify(wrong.body));
+      if (c.res.ok || [400, 422, 500].includes(c.res.status)) {
+        respond(c, wrong.status, JSON.stringify(wrong.body));
+      }
       return;
     }
     fields(holder).decisions = sent.map((decision) => isFields(decision) ? decision.content : decision);
@@ -619,10 +645,10 @@ export function memory<T>(rows: T): T {
 }
 
 function decisionSchema(zod: Zod): Schema {
-  const text = zod.string().regex(/\S/).max(262_144);
+  const text = zod.string().regex(/\S/).regex(/^[^\0]*$/).max(262_144);
   return zod.object({
     content: text,
-    rationale: zod.string().max(262_144).nullish(),
+    rationale: zod.string().regex(/^[^\0]*$/).max(262_144).nullish(),
     importance: zod.number().min(0).max(1).nullish(),
     step_index: zod.number().int().min(0).max(1_000_000_000).nullish(),
     alternatives: zod.array(text).max(20).nullish(),
@@ -634,6 +660,7 @@ function decisionSchema(zod: Zod): Schema {
 // Bounded, so that no text makes them slow.
 const SECRETS = [
   /\b(sk-[\w-]{20}|sb_secret_\w{16}|(gh[pousr]_|github_pat_)\w{30}|xox[abeoprs]-[\w-]{10}|AIza[\w-]{35})/,
+  /\b([sr]k_(live|test)_\w{16}|glpat-[\w-]{16}|hf_\w{20}|npm_\w{30}|SG\.[\w-]{16}|sbp_\w{30}|Bearer [\w.~+/-]{20})/,
   /\b(AKIA|ASIA)[0-9A-Z]{16}\b|\beyJ[\w-]{10,500}\.eyJ[\w-]{10}|-----BEGIN [A-Z ]{0,40}PRIVATE KEY/,
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/@]{1,100}:[^\s:/@]{3,100}@/i,
   /\b(password|passwd|secret|token|api[_-]?key)["']?\s{0,5}[:=]\s{0,5}["']?(?=\S{0,99}\d)(?=\S{0,99}[a-z])\S{12}/i,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -71,6 +73,63 @@ def test_a_field_of_the_same_name_is_refused(tmp_path: Path) -> None:
             tmp_path,
             ("  query: z.string().min(1),\n", "  query: z.string(),\n  recall_policy: z.string(),\n"),
         )
+
+
+MAY_READ = "!(await mayRead(payload))"
+CHECKS = [
+    pytest.param(f"  if (matchError || {MAY_READ}) return c.json({{}}, 403);", id="in a condition"),
+    pytest.param(
+        f"  if (matchError) throw matchError; else if ({MAY_READ}) return c.json({{}}, 403);", id="in an else"
+    ),
+    pytest.param(
+        f"  let isIn = !matchError;\n  if (matches) isIn = true;\n  if ({MAY_READ}) isIn = false;\n"
+        "  if (!isIn) return c.json({}, 403);",
+        id="in a flag",
+    ),
+    pytest.param(
+        f"  {{\n    if ({MAY_READ}) return c.json({{}}, 403);\n    matches?.length;\n  }}", id="in a block"
+    ),
+    pytest.param("  if (matchError || !quotaLeft(payload)) return c.json({}, 429);", id="without a wait"),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_is_not_stepped_over_with_the_matches(tmp_path: Path, check: str) -> None:
+    first = "  if (matchError) throw new Error(matchError.message);\n"
+    with pytest.raises(patching.PlacesError, match="a statement of its own"):
+        planned(tmp_path, (first, f"{check}\n"))
+    apart = f"{first}  if ({MAY_READ}) return c.json({{}}, 403);\n"
+    text = planned(tmp_path, (first, apart)).patched
+    assert f"\n  if ({MAY_READ})" in text
+    assert "goesOn" not in text[: text.index(f"  if ({MAY_READ})")].splitlines()[-1]
+
+
+def test_a_name_that_is_shadowed_is_another_one(tmp_path: Path) -> None:
+    first = "  if (matchError) throw new Error(matchError.message);\n"
+    check = "  { const matches = await mayRead(payload); if (!matches) return c.json({}, 403); }\n"
+    text = planned(tmp_path, (first, f"{first}{check}")).patched
+    assert "goesOn" not in text[: text.index("  { const matches")].splitlines()[-1]
+
+
+def test_a_generator_of_the_copys_is_left_as_it_is(tmp_path: Path) -> None:
+    first = "  if (matchError) throw new Error(matchError.message);\n"
+    pairs = "  function* pairs() { for (const match of matches) yield match.id; }\n"
+    text = planned(tmp_path, (first, first + pairs)).patched
+    assert "else /* ranked-ledger:end */\n  function*" not in text
+
+
+def test_what_only_the_vector_policy_has_is_named_where_it_is_read(tmp_path: Path) -> None:
+    first = "  if (matchError) throw new Error(matchError.message);\n"
+    made = planned(
+        tmp_path,
+        (first, f"{first}  const top = matches.length;\n"),
+        ("      request_id: requestId,\n      query", "      request_id: requestId,\n      top,\n      query")
+        if "      request_id: requestId,\n      query" in contract()
+        else ("  const requestId = crypto.randomUUID();\n", "  const requestId = `${top}`;\n"),
+    )
+    ((_, names),) = made.read_later
+    assert names == ("top",)
+    assert planned(tmp_path).read_later == ()
 
 
 # --- what is seen of an edit, of a version, of a seal ---
@@ -180,7 +239,7 @@ def test_a_check_that_fails_is_no_leave_to_review(
         assert ledger.get(old).lifecycle_status == "superseded"
 
 
-def test_a_ranked_request_that_its_code_does_not_know_is_no_vector_answer(
+def test_a_ranked_request_is_one_also_where_the_code_loses_the_field(
     project: StackInfo, embeddings: str, tmp_path: Path, workspace: str
 ) -> None:
     lost = (
@@ -188,9 +247,40 @@ def test_a_ranked_request_that_its_code_does_not_know_is_no_vector_answer(
         "  const { recall_policy: _, ...payload } = recallSchema.parse(await c.req.json()) as any;\n",
     )
     with rig.running(patched(tmp_path, lost), project, embeddings) as function:
-        refused = ask(function, workspace, "job queue")
-        assert (refused.status_code, refused.json()["code"]) == (503, "bypassed")
-        assert ask(function, workspace, "job queue", recall_policy="vector").status_code == 200
+        assert recall(function, workspace, "job queue")["policy"]["recall_policy"] == "ranked_ledger"
+        assert "policy" not in recall(function, workspace, "job queue", recall_policy="vector")
+
+
+def test_what_the_function_itself_refuses_while_it_embeds_stays_refused(
+    project: StackInfo, embeddings: str, tmp_path: Path, workspace: str
+) -> None:
+    quota = (
+        "async function embed(input: string): Promise<number[]> {\n",
+        "async function embed(input: string): Promise<number[]> {\n"
+        '  if (input === "too much") throw new HTTPException(403, { message: "no quota left" });\n',
+    )
+    with rig.running(patched(tmp_path, quota), project, embeddings) as function:
+        for policy in ("vector", "ranked_ledger"):
+            assert ask(function, workspace, "too much", recall_policy=policy).status_code == 403
+        assert ask(function, workspace, "enough").status_code == 200
+
+
+def test_an_answer_before_the_body_is_there_waits_for_nothing(
+    project: StackInfo, embeddings: str, tmp_path: Path
+) -> None:
+    early = (
+        'app.post("/recall", async (c) => {\n',
+        'app.post("/recall", async (c) => {\n  if (c.req.query("ping")) return c.json({ pong: true });\n',
+    )
+    with rig.running(patched(tmp_path, early), project, embeddings) as function:
+        address = urlsplit(function.url)
+        head = (
+            f"POST {address.path}/recall?ping=1 HTTP/1.1\r\nhost: x\r\nx-brain-key: {rig.ACCESS_KEY}\r\n"
+            "content-length: 100\r\n\r\n{"
+        )
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as client:
+            client.sendall(head.encode())
+            assert b"200 OK" in client.recv(1000)
 
 
 def test_a_decision_whose_text_the_copy_changes_keeps_what_was_said_of_it(

@@ -144,6 +144,10 @@ def _report(planned: Plan, said: str, *, applied: bool = False) -> RenderableTyp
         lines.append(f"{missing.title}: looked for {missing.looked_for}. By hand:")
         lines += [f"  {line}" for line in missing.by_hand.splitlines()]
     lines += [f"Does not work: {one}." for one in planned.consequences()]
+    if planned.stepped_over:
+        lines.append(f"For the vector policy alone: lines {', '.join(map(str, planned.stepped_over))}.")
+    for line, names in planned.read_later:
+        lines.append(f"Mind: line {line} reads {', '.join(names)}, which the ranked policy does not have.")
     for rule in planned.row_rules:
         what = f"line {rule.line} looks at {', '.join(rule.columns)} of a row"
         lines.append(

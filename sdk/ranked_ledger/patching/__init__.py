@@ -55,6 +55,8 @@ class Plan:
     - `places`: what was found, in the order of the file. `missing`: optional places that were not.
       `left_out`: the names that the caller left out.
     - `row_rules`: rules of the copy's own about rows, which the ranked policy does not apply.
+    - `stepped_over`: the lines that run for the vector policy alone. `read_later`: lines after the list that
+      read names which only that policy has.
     - `types`: the type check, or None where it was not asked for.
     """
 
@@ -65,6 +67,8 @@ class Plan:
     missing: tuple[Refusal, ...]
     left_out: tuple[str, ...]
     row_rules: tuple[RowRule, ...] = ()
+    stepped_over: tuple[int, ...] = ()
+    read_later: tuple[tuple[int, tuple[str, ...]], ...] = ()
     types: TypeCheck | None = None
     backup: Path | None = None
 
@@ -98,6 +102,8 @@ class Plan:
             "left_out": list(self.left_out),
             "does_not_work": self.consequences(),
             "row_rules": [one.as_dict() for one in self.row_rules],
+            "stepped_over": list(self.stepped_over),
+            "read_later": [{"line": line, "names": list(names)} for line, names in self.read_later],
             "types": None if self.types is None else {"state": self.types.state, "reason": self.types.reason},
             "backup": None if self.backup is None else str(self.backup),
         }
@@ -160,7 +166,8 @@ def plan(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool =
         types = deno.check(function.file, function.original, patched, folder.sealed_module(left_out))
     places = tuple(sorted(found.places, key=lambda place: place.line))
     missing, rules_of_rows = tuple(found.missing), tuple(found.row_rules)
-    return Plan(function, patched, state, places, missing, left_out, rules_of_rows, types)
+    notes = (rules_of_rows, tuple(found.stepped_over), tuple(found.read_later))
+    return Plan(function, patched, state, places, missing, left_out, *notes, types)
 
 
 def apply(folder_: str | Path, *, without: Iterable[str] = (), type_check: bool = True) -> Plan:

@@ -36,6 +36,8 @@ class Found:
     """All that was found in a file: `refusals` are about required places, `missing` about optional ones.
 
     - `row_rules`: the copy's own rules about rows, which the ranked policy does not apply.
+    - `stepped_over`: the lines that run for the vector policy alone. `read_later`: lines after the list that
+      read names which only that policy has.
     """
 
     places: list[Place] = field(default_factory=list)
@@ -43,6 +45,8 @@ class Found:
     refusals: list[Refusal] = field(default_factory=list)
     missing: list[Refusal] = field(default_factory=list)
     row_rules: list[RowRule] = field(default_factory=list)
+    stepped_over: list[int] = field(default_factory=list)
+    read_later: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
 
 
 def find(text: str, suffix: str, without: Iterable[str] = ()) -> Found:
@@ -174,6 +178,10 @@ class _Finder:
         self._note("match-call", path.call)
         self._insert("ranked-list", path.ranked)
         self.found.row_rules = row_rules.find(self.file, path.narrowing)
+        self.found.stepped_over = sorted({one.node.range().start.line + 1 for one in path.guards})
+        self.found.read_later = [
+            (one.range().start.line + 1, tuple(sorted(names))) for one, names in path.read_later
+        ]
 
     def _review(self) -> None:
         """Both places or none: a failure that came before the change of the memory is the copy's own no."""

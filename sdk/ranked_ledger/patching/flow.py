@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -14,13 +15,19 @@ _DECLARATIONS: Final = frozenset({"lexical_declaration", "variable_declaration"}
 _DEFINITIONS: Final = frozenset(
     {
         "function_declaration",
+        "generator_function_declaration",
         "class_declaration",
+        "abstract_class_declaration",
+        "enum_declaration",
         "type_alias_declaration",
         "interface_declaration",
         "import_statement",
         "empty_statement",
     }
 )
+_OF_MEMORIES: Final = re.compile(r"\.from\(\s*[\"'`](thoughts|agent_memories)[\"'`]")
+_ROUNDS: Final = 8  # a name from a name from a name ...
+_HARMLESS: Final = frozenset("Array Boolean Date JSON Math Number Object String console performance".split())
 _CONTAINERS: Final = frozenset({"new_expression", "array", "object"})
 
 
@@ -91,7 +98,7 @@ class Reach:
         self._containers = set(containers)
 
     def touches(self, node: SgNode) -> bool:
-        return bool(self.names & source.used(node))
+        return bool(self.names & source.free(node))
 
     def guards(self, statement: SgNode) -> Iterator[Guard]:
         """What of a statement has to be guarded; its names are reached from here on."""
@@ -149,6 +156,49 @@ class Reach:
                 root = source.root_name(called) if called is not None else None
                 if root in self._containers and called is not None and called.kind() == "member_expression":
                     self.names.add(root)
+
+
+def foreign(guard: Guard, names: set[str]) -> SgNode | None:
+    """What a guarded piece waits for, or asks before it answers, that does not come of the reached names.
+
+    A permission check, a quota, a metric: it must not be stepped over with the matches.
+    """
+    node, local = guard.node, set(names)
+    for _ in range(_ROUNDS):
+        before = len(local)
+        for one in source.walk(node):
+            local |= _derived(one, local)
+        if len(local) == before:
+            break
+    for one in node.find_all(kind="await_expression"):
+        if not source.used(one) & local and not _OF_MEMORIES.search(source.bare(one)):
+            return one
+    for one in node.find_all(kind="if_statement"):
+        condition = one.field("condition")
+        if condition is None or not source.leaves(one):
+            continue
+        for call in condition.find_all(kind="call_expression"):
+            if not source.used(call) & local and source.root_name(call) not in _HARMLESS:
+                return call
+    return None
+
+
+def _derived(node: SgNode, local: set[str]) -> set[str]:
+    """The names that a node binds to what comes of `local`."""
+    for target, value in (("name", "value"), ("left", "right")):
+        bound, given = node.field(target), node.field(value)
+        if bound is not None and given is not None and source.used(given) & local:
+            return source.pattern_names(bound)
+    if node.kind() == "call_expression" and source.used(node) & local:
+        arguments = node.field("arguments")
+        functions = (
+            [one for one in source.parts(arguments) if one.kind() in source.FUNCTIONS] if arguments else []
+        )
+        taken = [one.field(name) for one in functions for name in ("parameter", "parameters")]
+        return set().union(*(source.pattern_names(one) for one in taken if one is not None))
+    if node.kind() == "catch_clause" and (caught := node.field("parameter")) is not None:
+        return source.pattern_names(caught)
+    return set()
 
 
 def containers(known: Iterable[Definition]) -> set[str]:

@@ -43,6 +43,7 @@ class Pathway:
     - `payload`: the expression that holds the parsed request; None where the function is given parts of it.
     - `call`: the match call. `ranked`: the list. `guards`: what must not run for the ranked policy.
     - `narrowing`: where rules about rows may stand: from the embedding to the list.
+    - `read_later`: statements after the list, with the names of theirs that only the vector policy has.
     - `arguments`: what the list is given: the columns of a memory that the copy asks for, and a workspace or
       a limit of its own, where it goes by one.
     """
@@ -55,6 +56,7 @@ class Pathway:
     ranked: SgNode
     guards: tuple[Guard, ...]
     narrowing: tuple[SgNode, ...]
+    read_later: tuple[tuple[SgNode, set[str]], ...]
     arguments: str
 
 
@@ -103,16 +105,39 @@ def find(
     guards = [guard for statement in before for guard in inner.guards(statement)]
     guards += [guard for statement in between for guard in reach.guards(statement)]
     guards += reach.exits(source.after(source.statement_of(ranked), function), but=_target_names(ranked))
+    for guard in guards:
+        other = flow.foreign(guard, reach.names | inner.names)
+        if other is not None:
+            raise NotFound(
+                "match-call",
+                "what is stepped over with the matches also waits for, or asks, something else; give that a "
+                "statement of its own",
+                other,
+            )
+    payload = _payload(search.function, search.obtained, search.known)
+    later = source.after(source.statement_of(ranked), function)
+    lost = (
+        (reach.names | inner.names) - _target_names(ranked)
+        if search.function is function
+        else reach.names - _target_names(ranked)
+    )
+    read_later = tuple(
+        (one, found)
+        for one in later
+        if (found := source.free(one) & lost)
+        and source.key(one) not in {source.key(guard.node) for guard in guards}
+    )
     return Pathway(
         obtained=search.obtained.node,
         embedding=search.embedding,
         is_awaited=search.is_awaited,
-        payload=_payload(search.function, search.obtained, search.known),
+        payload=payload,
+        read_later=read_later,
         call=search.call,
         ranked=ranked,
         guards=tuple(guards),
         narrowing=(*before, *between, ranked),
-        arguments=_arguments(search, function, ranked, reach.names | inner.names),
+        arguments=_arguments(search, function, ranked, reach.names | inner.names, payload),
     )
 
 
@@ -242,6 +267,9 @@ def _waited(obtained: Definition, call: SgNode) -> tuple[SgNode, bool, set[str]]
         if len(own) == 1:
             part, element = own[0]
             return element, False, source.pattern_names(part)
+    if together is not None or value.find(pattern="Promise.allSettled($TOGETHER)") is not None:
+        reason = "it is awaited together with something else that it cannot be told from; await it by itself"
+        raise NotFound("query-embedding", reason, obtained.node)
     return value, True, obtained.names
 
 
@@ -254,7 +282,7 @@ def _payload(function: SgNode, obtained: Definition, known: list[Definition]) ->
             return whole
     for one in behind or known:
         if one.target.kind() == "object_pattern" and "query" in one.names:
-            return one.value.text() if one.value.kind() in {"identifier", "member_expression"} else None
+            return source.bare(one.value) if one.value.kind() in {"identifier", "member_expression"} else None
     return _read_query(function)
 
 
@@ -268,7 +296,7 @@ def _read_query(node: SgNode) -> str | None:
         if name is None or whole is None or name.text() != "query":
             continue
         if called is None or source.key(called) != source.key(member):
-            return whole.text()
+            return source.bare(whole)
     return None
 
 
@@ -283,7 +311,9 @@ def _target_names(ranked: SgNode) -> set[str]:
     return set()
 
 
-def _arguments(search: _Search, function: SgNode, ranked: SgNode, reached: set[str]) -> str:
+def _arguments(
+    search: _Search, function: SgNode, ranked: SgNode, reached: set[str], payload: str | None
+) -> str:
     root = next(one for one in reversed(function.ancestors()) if one.kind() == "program")
     everywhere = source.constants_of(root)
     own_names = {name for one in flow.definitions(function) for name in one.names}
@@ -291,32 +321,48 @@ def _arguments(search: _Search, function: SgNode, ranked: SgNode, reached: set[s
         search.function, source.end_of(search.function), everywhere
     )
     own = []
-    if (workspace := _own_workspace(function, source.start_of(ranked))) is not None:
+    before = source.start_of(ranked)
+    workspace = _own_workspace(function, before)
+    if workspace is not None and workspace != f"{payload}.workspace_id":
         own.append(f"workspace: {workspace}")
+    scope = _own_scope(function, before)
+    if scope is not None and scope != f"{payload}.scope" and _is_made(function, scope):
+        own.append(f"scope: {scope}")
     limit = ranked.get_match("LIMIT")
-    if (
-        limit is not None
-        and not re.search(r"\bmax_items$", limit.text())
-        and not source.used(limit) & reached
-    ):
-        own.append(f"limit: {limit.text()}")
+    cut = "" if limit is None else source.bare(limit)
+    if limit is not None and not re.search(r"\bmax_items$", cut) and not source.used(limit) & reached:
+        own.append(f"limit: {cut}")
     return ", ".join([select or '"*"', f"{{ {', '.join(own)} }}"]) if own else select
 
 
 def _own_workspace(function: SgNode, before: int) -> str | None:
-    """The workspace that the copy loads memories of, where it is not the request's."""
-    known = {name: one.value for one in flow.definitions(function) for name in one.names}
+    """The workspace that the copy loads memories of, as an expression."""
     for one in function.find_all(pattern="$QUERY.eq($COLUMN, $VALUE)"):
         is_workspace = re.fullmatch(r"[\"'`]workspace_id[\"'`]", one["COLUMN"].text())
         is_memories = re.search(r"[\"'`]agent_memories[\"'`]", one["QUERY"].text())
-        if not is_workspace or not is_memories or source.start_of(one) >= before:
-            continue
-        value = one["VALUE"].text()
-        said = known[value].text() if value in known else value
-        is_taken_apart = value in known and known[value].kind() == "identifier"
-        if not re.search(r"\bworkspace_?[iI]d$", said) and not is_taken_apart and value != "workspace_id":
-            return value
+        if is_workspace and is_memories and source.start_of(one) < before:
+            return source.bare(one["VALUE"])
     return None
+
+
+def _own_scope(function: SgNode, before: int) -> str | None:
+    """The scope that the copy filters by, as an expression, where it is one."""
+    found = set()
+    for one in function.find_all(kind="member_expression"):
+        name, whole = one.field("property"), one.field("object")
+        if name is None or whole is None or name.text() != "include_unconfirmed":
+            continue
+        if source.start_of(one) < before:
+            found.add(source.bare(whole))
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_made(function: SgNode, name: str) -> bool:
+    """Whether a name is given another object than a part of the request, taken as it is."""
+    values = [one.value for one in flow.definitions(function) if name in one.names]
+    return any(
+        value.kind() not in {"identifier", "member_expression", "await_expression"} for value in values
+    )
 
 
 def _select(function: SgNode, before: int, names: Collection[str]) -> str:

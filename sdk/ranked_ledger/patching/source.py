@@ -14,9 +14,11 @@ Key = tuple[int, int, str]
 
 LANGUAGES: Final = {".ts": "typescript", ".mts": "typescript", ".tsx": "tsx", ".js": "javascript"}
 FUNCTIONS: Final = frozenset(
-    "arrow_function function_expression function_declaration method_definition generator_function".split()
+    "arrow_function function_expression function_declaration method_definition generator_function "
+    "generator_function_declaration".split()
 )
 LONG_LINE: Final = 120
+_WHOLE: Final = frozenset({"string", "template_string", "regex"})
 _METHODS: Final = frozenset("get post put patch delete".split())
 _BLOCKS: Final = frozenset({"statement_block", "program", "switch_case", "switch_default"})
 _CONDITIONAL: Final = frozenset(
@@ -155,6 +157,48 @@ def used(node: SgNode) -> set[str]:
 def parts(node: SgNode) -> list[SgNode]:
     """What a node is made of; comments are none of it."""
     return [one for one in node.named_children() if one.kind() != "comment"]
+
+
+def bare(node: SgNode) -> str:
+    """The text of an expression, its comments and line breaks left out."""
+    if not any(one.kind() == "comment" for one in walk(node)) and "\n" not in node.text():
+        return node.text()
+    return re.sub(r" ?(\?\.|[.()]) ?", r"\1", " ".join(_tokens(node)))
+
+
+def _tokens(node: SgNode) -> Iterator[str]:
+    if node.kind() in _WHOLE or (not node.children() and node.kind() != "comment"):
+        yield node.text()
+    elif node.kind() != "comment":
+        for one in node.children():
+            yield from _tokens(one)
+
+
+def free(node: SgNode) -> set[str]:
+    """The names that a node mentions and does not declare itself: a shadowed name is another one."""
+    if node.kind() in _USES:
+        return {node.text()}
+    inner = set().union(*(free(one) for one in node.children()))
+    if node.kind() in FUNCTIONS:
+        given = [node.field(name) for name in ("parameter", "parameters")]
+        return inner.difference(*(pattern_names(one) for one in given if one is not None))
+    if node.kind() == "catch_clause":
+        return inner - _names_of(node.field("parameter"))
+    if node.kind() == "for_in_statement" and node.field("kind") is not None:
+        return inner - _names_of(node.field("left"))
+    if node.kind() == "statement_block":
+        return inner.difference(*(_declared_by(one) for one in node.children()))
+    return inner
+
+
+def _declared_by(statement: SgNode) -> set[str]:
+    if statement.kind() == "lexical_declaration":
+        return set().union(*(_names_of(one.field("name")) for one in statement.named_children()))
+    return _names_of(statement.field("name")) if statement.kind().endswith("_declaration") else set()
+
+
+def _names_of(node: SgNode | None) -> set[str]:
+    return set() if node is None else pattern_names(node)
 
 
 def pattern_names(node: SgNode) -> set[str]:
