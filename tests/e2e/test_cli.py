@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -239,6 +240,8 @@ def test_every_example_of_the_help_runs(run: Run, tmp_path: Path, monkeypatch: p
     folder = tmp_path / "docs" / "decisions"
     folder.mkdir(parents=True)
     (folder / "0001-a.md").write_text("# 1. A\n\n## Status\n\nAccepted\n\n## Decision\n\nYes.\n")
+    contract = Path(__file__).resolve().parents[1] / "patches" / "function"
+    shutil.copytree(contract, tmp_path / "supabase" / "functions" / "agent-memory-api")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANKED_LEDGER_WORKSPACE")
     named = {"$OTHER": decision[1], "$OLD": decision[2], "$NEW": decision[3], "$TRACE": trace}

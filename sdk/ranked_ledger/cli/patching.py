@@ -70,7 +70,7 @@ def check(
     show(planned.as_dict(), lambda: _report(planned, said[planned.state]), as_json=as_json)
 
 
-@commands.command(epilog="Example: ranked-ledger patch diff supabase/functions/agent-memory-api | less -R")
+@commands.command(epilog="Example: ranked-ledger patch diff supabase/functions/agent-memory-api")
 def diff(
     folder: Folder = _FOLDER, without: Without = None, types: Types = False, as_json: AsJson = False
 ) -> None:
