@@ -13,7 +13,7 @@ from ranked_ledger import RankedLedger, patching
 from ranked_ledger.patching import deno, folder, rules
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
-from tests.patches.patched import ask, ids, patched, question, recall, write
+from tests.patches.patched import ask, body, ids, patched, question, recall, write
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
@@ -237,6 +237,21 @@ def test_a_check_that_fails_is_no_leave_to_review(
         assert ledger.get(old).lifecycle_status == "active"
         assert function.http.patch(path, json=sent, headers={"x-role": "reviewer"}).status_code == 200
         assert ledger.get(old).lifecycle_status == "superseded"
+
+
+def test_a_request_of_before_is_parsed_to_what_it_was(
+    project: StackInfo, embeddings: str, tmp_path: Path, workspace: str
+) -> None:
+    """A copy may spread what was parsed into a row, or keep it with its trace: no key comes in by itself."""
+    echo = (
+        "    request_id: requestId,\n    memories",
+        "    request_id: requestId,\n    payload,\n    memories",
+    )
+    with rig.running(patched(tmp_path, echo), project, embeddings) as function:
+        sent = body(workspace, query="job queue")
+        answer = function.http.post("/recall", json=sent)
+        assert answer.status_code == 200
+        assert not {"recall_policy", "ranking", "with_hits"} & answer.json()["payload"].keys()
 
 
 def test_a_ranked_request_is_one_also_where_the_code_loses_the_field(
