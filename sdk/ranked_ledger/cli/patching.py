@@ -94,9 +94,8 @@ def apply(
 ) -> None:
     """Insert the lines, put the module beside the file, keep a backup; or bring an older patch up to date."""
     with _patching(as_json) as patching, waiting("patching"):
-        before = patching.plan(folder, without=without or (), type_check=False).state
         planned = patching.apply(folder, without=without or (), type_check=types)
-    changed = before != "current"
+    changed = planned.backup is not None
     said = "The patch was there already, and nothing was changed." if not changed else "The patch is applied."
     show(
         planned.as_dict() | {"changed": changed},

@@ -21,9 +21,8 @@ from ranked_ledger.patching.problems import PatchError
 _SECONDS: Final = 120
 _AUTO: Final = re.compile(r'"nodeModulesDir"\s*:\s*("auto"|true)')
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_FINDING: Final = re.compile(
-    r"\bTS\d+ \[ERROR\]"
-)  # else it did not come to checking: a missing package, no network
+# where it says none of these, it did not come to checking: a missing package, no network
+_FINDING: Final = re.compile(r"\bTS\d+ \[ERROR\]")
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,7 @@ class _Finder:
 
     def _handlers(self, call: SgNode) -> list[SgNode]:
         """The function that answers a route: written or wrapped there; or those that are named there."""
-        arguments = call.field("arguments")
-        last = None if arguments is None else next(reversed(source.parts(arguments)), None)
+        last = next(reversed(source.arguments_of(call)), None)
         if last is None:
             return []
         function = source.last_function(last)

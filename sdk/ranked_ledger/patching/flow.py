@@ -190,10 +190,7 @@ def _derived(node: SgNode, local: set[str]) -> set[str]:
         if bound is not None and given is not None and source.used(given) & local:
             return source.pattern_names(bound)
     if node.kind() == "call_expression" and source.used(node) & local:
-        arguments = node.field("arguments")
-        functions = (
-            [one for one in source.parts(arguments) if one.kind() in source.FUNCTIONS] if arguments else []
-        )
+        functions = [one for one in source.arguments_of(node) if one.kind() in source.FUNCTIONS]
         taken = [one.field(name) for one in functions for name in ("parameter", "parameters")]
         return set().union(*(source.pattern_names(one) for one in taken if one is not None))
     if node.kind() == "catch_clause" and (caught := node.field("parameter")) is not None:

@@ -17,7 +17,6 @@ from ranked_ledger.patching.problems import PatchError, PlacesError
 BACKUP: Final = ".before-ranked-ledger"
 _LARGEST: Final = 2_000_000  # bytes; a function of that size is a bundle
 _SKIPPED: Final = frozenset({"node_modules", "dist", ".git"})
-_BOM: Final = "\ufeff"
 _SEAL: Final = "// ranked-ledger module "
 
 _SEALED: Final = re.compile(r"(?P<version>\d+) (?P<digest>[0-9a-f]{64})(?: without:[a-z-]+)*\n?")

@@ -104,7 +104,8 @@ def find(
     reach = flow.Reach(names, flow.containers(flow.definitions(function)))
     guards = [guard for statement in before for guard in inner.guards(statement)]
     guards += [guard for statement in between for guard in reach.guards(statement)]
-    guards += reach.exits(source.after(source.statement_of(ranked), function), but=_target_names(ranked))
+    later, held = source.after(source.statement_of(ranked), function), _target_names(ranked)
+    guards += reach.exits(later, but=held)
     for guard in guards:
         other = flow.foreign(guard, reach.names | inner.names)
         if other is not None:
@@ -115,24 +116,15 @@ def find(
                 other,
             )
     payload = _payload(search.function, search.obtained, search.known)
-    later = source.after(source.statement_of(ranked), function)
-    lost = (
-        (reach.names | inner.names) - _target_names(ranked)
-        if search.function is function
-        else reach.names - _target_names(ranked)
-    )
-    read_later = tuple(
-        (one, found)
-        for one in later
-        if (found := source.free(one) & lost)
-        and source.key(one) not in {source.key(guard.node) for guard in guards}
-    )
+    guarded = {source.key(guard.node) for guard in guards}
+    unguarded = [one for one in later if source.key(one) not in guarded]
+    lost = reach.names - held
     return Pathway(
         obtained=search.obtained.node,
         embedding=search.embedding,
         is_awaited=search.is_awaited,
         payload=payload,
-        read_later=read_later,
+        read_later=tuple((one, names) for one in unguarded if (names := source.free(one) & lost)),
         call=search.call,
         ranked=ranked,
         guards=tuple(guards),

@@ -61,9 +61,7 @@ def find(file: Source, nodes: Iterable[SgNode]) -> list[RowRule]:
 
 
 def _columns(file: Source, call: SgNode) -> Iterator[str]:
-    called, given = call.field("function"), call.field("arguments")
-    method = None if called is None else called.field("property")
-    arguments = [] if given is None else source.parts(given)
+    method, arguments = source.method_of(call), source.arguments_of(call)
     if method is None or method.text() not in _NARROWING or not arguments:
         return
     first = arguments[0]
@@ -79,9 +77,7 @@ def _columns(file: Source, call: SgNode) -> Iterator[str]:
 
 def _fixed(call: SgNode) -> set[str]:
     """A column of the scope that is held to a value that no request has a say in."""
-    called, given = call.field("function"), call.field("arguments")
-    method = None if called is None else called.field("property")
-    arguments = [] if given is None else source.parts(given)
+    method, arguments = source.method_of(call), source.arguments_of(call)
     column = _COLUMN.match(arguments[0].text()) if len(arguments) > 1 else None
     if method is None or column is None or method.text() not in {"eq", "neq", "in"}:
         return set()
@@ -123,9 +119,9 @@ def _read_of(file: Source, node: SgNode, names: set[str], depth: int) -> Iterato
         if whole is not None and name is not None and whole.text() in names:
             yield name.text()
     for call in node.find_all(kind="call_expression"):
-        called, given = call.field("function"), call.field("arguments")
+        called = call.field("function")
         further = None if called is None else file.functions.get(called.text())
-        for at, one in enumerate([] if given is None else source.parts(given)):
+        for at, one in enumerate(source.arguments_of(call)):
             if further is not None and one.text() in names:
                 yield from _read(file, further, at, depth + 1)
 
@@ -143,6 +139,4 @@ def _parameter(function: SgNode, place: int) -> SgNode | None:
 
 def _line(call: SgNode) -> int:
     """The line of the method: a chain begins further up."""
-    called = call.field("function")
-    method = None if called is None else called.field("property")
-    return (method or call).range().start.line + 1
+    return (source.method_of(call) or call).range().start.line + 1

@@ -61,9 +61,8 @@ class Source:
         """The lines (from 1) of the handlers of routes other than POST /recall."""
         found = []
         for call in self.root.find_all(kind="call_expression"):
-            called, given = call.field("function"), call.field("arguments")
-            method = None if called is None else called.field("property")
-            first = next(iter(parts(given)), None) if given is not None else None
+            method, given = method_of(call), call.field("arguments")
+            first = next(iter(arguments_of(call)), None)
             if method is None or given is None or first is None or method.text() not in _METHODS:
                 continue
             if re.match(r"[\"'`]", first.text()) and not re.search(r"/recall/?[\"'`]$", first.text()):
@@ -75,9 +74,8 @@ class Source:
     def constants(self) -> dict[str, set[str]]:
         """Constants of the file, with the names that they are made of: base schemas, shapes."""
         found: dict[str, set[str]] = {}
-        for one in self.root.find_all(kind="variable_declarator"):
-            target, value = one.field("name"), one.field("value")
-            if target is not None and value is not None and function_of(one) is None:
+        for target, value in _declared_at_top(self.root):
+            if value is not None:
                 found[target.text()] = used(value)
         return found
 
@@ -113,13 +111,15 @@ class Source:
 
 def constants_of(root: SgNode) -> set[str]:
     """The names that a file declares or imports at its top."""
-    declared = {
-        name
-        for one in root.find_all(kind="variable_declarator")
-        if function_of(one) is None and (target := one.field("name")) is not None
-        for name in pattern_names(target)
-    }
+    declared = {name for target, _ in _declared_at_top(root) for name in pattern_names(target)}
     return declared | {name for one in root.find_all(kind="import_statement") for name in used(one)}
+
+
+def _declared_at_top(root: SgNode) -> Iterator[tuple[SgNode, SgNode | None]]:
+    for one in root.find_all(kind="variable_declarator"):
+        target = one.field("name")
+        if target is not None and function_of(one) is None:
+            yield target, one.field("value")
 
 
 def key(node: SgNode) -> Key:
@@ -233,16 +233,26 @@ def together(target: SgNode, value: SgNode) -> list[tuple[SgNode, SgNode]] | Non
     return list(zip(names, elements, strict=True)) if len(names) == len(elements) else None
 
 
+def method_of(call: SgNode) -> SgNode | None:
+    """The name of the method that is called; None where no method is."""
+    called = call.field("function")
+    return None if called is None else called.field("property")
+
+
+def arguments_of(call: SgNode) -> list[SgNode]:
+    """What a call is given."""
+    given = call.field("arguments")
+    return [] if given is None else parts(given)
+
+
 def last_function(node: SgNode) -> SgNode | None:
     """The function that a handler is: itself, or the last one among the arguments of what wraps it."""
     while node.kind() in {"parenthesized_expression", "as_expression", "satisfies_expression"}:
         node = parts(node)[0]
     if node.kind() in FUNCTIONS:
         return node
-    arguments = node.field("arguments") if node.kind() == "call_expression" else None
-    if arguments is None:
-        return None
-    return next(filter(None, (last_function(one) for one in reversed(parts(arguments)))), None)
+    given = arguments_of(node) if node.kind() == "call_expression" else []
+    return next(filter(None, (last_function(one) for one in reversed(given))), None)
 
 
 def function_of(node: SgNode) -> SgNode | None:
