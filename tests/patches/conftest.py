@@ -7,8 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from ranked_ledger import RankedLedger
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
+from tests.patches.patched import Rows, database
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +31,17 @@ def embeddings() -> Iterator[str]:
 def workspace() -> str:
     """A workspace of this test alone."""
     return f"w-{uuid4()}"
+
+
+@pytest.fixture
+def rows(project: StackInfo) -> Iterator[Rows]:
+    """Asks the database itself."""
+    with database(project) as rows:
+        yield rows
+
+
+@pytest.fixture
+def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
+    """The ledger of this test's workspace, asked by itself and not through a function."""
+    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
+        yield ledger

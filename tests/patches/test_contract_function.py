@@ -9,31 +9,20 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
-import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
-from tests.patches.patched import body, writing
+from tests.patches.patched import Rows, body, writing
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
-
-Rows = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
 def function(project: StackInfo, embeddings: str) -> Iterator[rig.Function]:
     with rig.running(rig.CONTRACT_FUNCTION, project, embeddings) as function:
         yield function
-
-
-@pytest.fixture
-def rows(project: StackInfo) -> Iterator[Rows]:
-    """Asks the database itself."""
-    with psycopg.connect(project.db_url, autocommit=True, row_factory=dict_row) as owner:
-        yield lambda query, *values: owner.execute(query, values).fetchall()
 
 
 def write(function: rig.Function, workspace: str, *decisions: object, **more: Any) -> list[str]:

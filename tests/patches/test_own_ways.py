@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -189,12 +188,6 @@ def test_looking_makes_no_folder_of_packages(tmp_path: Path) -> None:
 
 
 # --- what is answered ---
-
-
-@pytest.fixture
-def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
-    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
-        yield ledger
 
 
 def test_a_ranked_recall_stays_in_the_workspace_that_the_copy_says(

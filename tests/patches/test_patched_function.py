@@ -18,7 +18,7 @@ import pytest
 from ranked_ledger import RankedLedger
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
-from tests.patches.patched import Rows, ask, body, database, ids, patched, question, recall, write
+from tests.patches.patched import Rows, ask, body, ids, patched, question, recall, write
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
@@ -44,18 +44,6 @@ def function(folder: Path, project: StackInfo, embeddings: str) -> Iterator[rig.
 def original(project: StackInfo, embeddings: str) -> Iterator[rig.Function]:
     with rig.running(rig.CONTRACT_FUNCTION, project, embeddings) as function:
         yield function
-
-
-@pytest.fixture
-def rows(project: StackInfo) -> Iterator[Rows]:
-    with database(project) as rows:
-        yield rows
-
-
-@pytest.fixture
-def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
-    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
-        yield ledger
 
 
 def traces(rows: Rows, workspace: str) -> list[dict[str, Any]]:

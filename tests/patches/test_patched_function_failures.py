@@ -48,12 +48,6 @@ def bare_project() -> Iterator[StackInfo]:
         yield info
 
 
-@pytest.fixture
-def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
-    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
-        yield ledger
-
-
 # --- no usable embedding ---
 
 

@@ -13,7 +13,7 @@ import pytest
 from ranked_ledger import RankedLedger
 from ranked_ledger.stack import StackInfo
 from tests.patches import rig
-from tests.patches.patched import Rows, body, database, ids, patched, recall, write, writing
+from tests.patches.patched import Rows, body, ids, patched, recall, write, writing
 
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 LOGIN = "People sign in with a passkey"
@@ -27,18 +27,6 @@ def function(
     folder = patched(tmp_path_factory.mktemp("patched"))
     with rig.running(folder, project, embeddings) as function:
         yield function
-
-
-@pytest.fixture
-def rows(project: StackInfo) -> Iterator[Rows]:
-    with database(project) as rows:
-        yield rows
-
-
-@pytest.fixture
-def ledger(project: StackInfo, workspace: str) -> Iterator[RankedLedger]:
-    with RankedLedger(project.url, project.secret_key, workspace=workspace) as ledger:
-        yield ledger
 
 
 def memories(rows: Rows, workspace: str) -> list[dict[str, Any]]:
