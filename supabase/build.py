@@ -38,6 +38,7 @@ class Area:
 AREAS = (
     Area("open_brain", "20261130000100"),
     Area("decision_ledger", "20261130000200", uses_ranking=True),
+    Area("long_term_memory", "20261130000300", uses_ranking=True),
 )
 
 HEADER = """\

@@ -333,6 +333,160 @@ return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
 comment on function ranked_ledger.rank_of_any(bigint) is
   'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
 
+-- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
+
+-- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
+
+create or replace function ranked_ledger.fence_tokens()
+returns int language sql immutable parallel safe
+return 37;
+
+comment on function ranked_ledger.fence_tokens() is
+  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.one_line(p_text text)
+returns text language sql immutable parallel safe
+return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
+
+comment on function ranked_ledger.one_line(text) is
+  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
+
+-- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
+-- are named in the answer. Null budget: nothing is packed.
+--
+-- Pins stand first whatever is asked, so without a limit of their own a few long ones would take the whole budget and the
+-- question would get no answer. They share half of what the fence leaves. A pin that does not fit there is shortened or
+-- dropped like any other row and does not compete for the other half: what it won would be taken from what answers the
+-- question, and whether a pin is shown would depend on what was asked. What the pins leave of their half is everybody's.
+create or replace function ranked_ledger.pack_hits(p_hits jsonb, p_max_tokens int)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_left      int := p_max_tokens - ranked_ledger.fence_tokens();
+  v_pins_left int := v_left / 2;
+  v_room      int;
+  v_hit       jsonb;
+  v_kept      jsonb[] := '{}';
+  v_shortened uuid[] := '{}';
+  v_dropped   uuid[] := '{}';
+begin
+  for v_hit in select h.value from jsonb_array_elements(p_hits) with ordinality as h order by h.ordinality loop
+    v_room := case when (v_hit ->> 'pinned')::boolean then least(v_pins_left, v_left) else v_left end; -- null: no end
+    if (v_hit ->> 'tokens')::int > v_room then
+      if (v_hit ->> 'summary_tokens')::int > v_room then
+        v_dropped := v_dropped || (v_hit ->> 'memory_id')::uuid;
+        continue;
+      end if;
+      v_shortened := v_shortened || (v_hit ->> 'memory_id')::uuid;
+      v_hit := v_hit || jsonb_build_object('shortened', true, 'line', v_hit -> 'summary_line', 'tokens', v_hit -> 'summary_tokens');
+    end if;
+    v_left := v_left - (v_hit ->> 'tokens')::int;
+    if (v_hit ->> 'pinned')::boolean then
+      v_pins_left := v_pins_left - (v_hit ->> 'tokens')::int;
+    end if;
+    v_kept := v_kept || (v_hit - '{summary_line,summary_tokens}'::text[] || jsonb_build_object('rank', cardinality(v_kept) + 1));
+  end loop;
+  return jsonb_build_object('hits', to_jsonb(v_kept), 'shortened', to_jsonb(v_shortened), 'dropped', to_jsonb(v_dropped));
+end
+$$;
+
+comment on function ranked_ledger.pack_hits(jsonb, int) is
+  'Hits that fit a budget of tokens, ranked anew, pins in half of it at most; what was shortened and dropped.';
+
+-- ranking/050_arguments.sql -----------------------------------------------------------------------------------------
+
+-- Arguments that the recalls of both stores take, checked and with their defaults.
+
+create or replace function ranked_ledger.check_weight(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value is null or p_value < 0 or p_value in ('NaN', 'Infinity') then
+    raise sqlstate '22023' using
+      message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
+      hint = 'Leave it out for its default.';
+  elsif p_value > 1e300 then -- the sum of the four overflows
+    raise sqlstate '22023' using
+      message = format('%s is at most 1e300; it is %s', p_name, p_value), hint = 'Only the proportions of the weights matter.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN, infinite or above 1e300.';
+
+create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
+returns float8 language sql immutable parallel safe
+return case when p_value > 0 and p_value < 'Infinity'::float8 then p_value else p_default end;
+
+comment on function ranked_ledger.positive_or(float8, float8) is
+  'The value where it is a positive finite number, else the default: null, 0, negative, NaN, infinite mean the default.';
+
+create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value not between 0 and 1 then -- NaN is above 1
+    raise sqlstate '22023' using
+      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
+
+create or replace function ranked_ledger.max_matches()
+returns int language sql immutable parallel safe
+return 1000;
+
+comment on function ranked_ledger.max_matches() is
+  'Rows of one recall at most: 1,000. PostgREST cuts a longer answer at its max_rows without a word; we cut first and say so.';
+
+create or replace function ranked_ledger.match_count(p_count int)
+returns int language sql immutable parallel safe
+return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_matches());
+
+comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
+
+create or replace function ranked_ledger.vector_of(p_embedding text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_embedding is null then
+    return null;
+  end if;
+  return p_embedding::vector;
+exception when data_exception or program_limit_exceeded then
+  raise sqlstate '22023' using
+    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
+    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
+end
+$$;
+
+comment on function ranked_ledger.vector_of(text) is
+  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
+
+create or replace function ranked_ledger.check_direction(p_embedding vector)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if vector_norm(p_embedding) = 0 then
+    raise sqlstate '22023' using
+      message = 'embedding is all zeros: it has no direction that could be compared.',
+      hint = 'Leave the embedding out; the text is then found by its words.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_direction(vector) is 'Refuses (22023) a vector of zeros. Null passes.';
+
+-- ranking/090_access.sql --------------------------------------------------------------------------------------------
+
+-- Whichever migration comes first, the service role alone may call what both are built with.
 do $do$
 declare
   v_function regprocedure;
@@ -340,7 +494,9 @@ begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
     where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens', 'rank_of_any')
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation',
+                        'tokens', 'rank_of_any', 'text_or_cosine', 'fence_tokens', 'one_line', 'pack_hits', 'check_weight',
+                        'check_unit', 'positive_or', 'max_matches', 'match_count', 'vector_of', 'check_direction')
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
@@ -2911,31 +3067,6 @@ comment on function ranked_ledger.pack_vectors(int) is
 
 -- The arguments of ranked recall, checked and with their defaults, for match_decision_ledger and recall_decisions alike.
 
-create or replace function ranked_ledger.check_weight(p_name text, p_value float8)
-returns void language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_value is null or p_value < 0 or p_value in ('NaN', 'Infinity') then
-    raise sqlstate '22023' using
-      message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
-      hint = 'Leave it out for its default.';
-  elsif p_value > 1e300 then -- the sum of the four overflows
-    raise sqlstate '22023' using
-      message = format('%s is at most 1e300; it is %s', p_name, p_value), hint = 'Only the proportions of the weights matter.';
-  end if;
-end
-$$;
-
-comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN, infinite or above 1e300.';
-
-create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
-returns float8 language sql immutable parallel safe
-return case when p_value > 0 and p_value < 'Infinity'::float8 then p_value else p_default end;
-
-comment on function ranked_ledger.positive_or(float8, float8) is
-  'The value where it is a positive finite number, else the default: null, 0, negative, NaN, infinite mean the default.';
-
 -- The number of dimensions of the host's column, from the catalogue: 384, 768, 1024, 1536, 3072, ... Null: any.
 create or replace function ranked_ledger.embedding_dimension()
 returns int language sql stable
@@ -2965,19 +3096,6 @@ end
 $$;
 
 comment on function ranked_ledger.check_dimension(int) is 'Refuses (RL463, both numbers named) an embedding that cannot be compared with the host''s.';
-
-create or replace function ranked_ledger.max_matches()
-returns int language sql immutable parallel safe
-return 1000;
-
-comment on function ranked_ledger.max_matches() is
-  'Rows of one recall at most: 1,000. PostgREST cuts a longer answer at its max_rows without a word; we cut first and say so.';
-
-create or replace function ranked_ledger.match_count(p_count int)
-returns int language sql immutable parallel safe
-return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_matches());
-
-comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
 
 -- decision_ledger/201_define_type.sql -------------------------------------------------------------------------------
 
@@ -3017,20 +3135,6 @@ select ranked_ledger.define_type('question',
   'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean');
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
-
-create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
-returns void language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_value not between 0 and 1 then -- NaN is above 1
-    raise sqlstate '22023' using
-      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
-  end if;
-end
-$$;
-
-comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
 
 -- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
 create or replace function ranked_ledger.similarity_range(
@@ -4149,20 +4253,6 @@ non-positive half-life, saturation and count mean their defaults; 1,000 rows at 
 
 -- How a decision reads in a prompt. The fence around the lines is the client's, of a fixed cost.
 
-create or replace function ranked_ledger.fence_tokens()
-returns int language sql immutable parallel safe
-return 37;
-
-comment on function ranked_ledger.fence_tokens() is
-  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
-
-create or replace function ranked_ledger.one_line(p_text text)
-returns text language sql immutable parallel safe
-return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
-
-comment on function ranked_ledger.one_line(text) is
-  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
-
 create or replace function ranked_ledger.scope_label(p_project_id text, p_task_id text)
 returns text language sql immutable parallel safe
 return translate(ranked_ledger.one_line(concat_ws('/', p_project_id, p_task_id)), '|[]', '/()');
@@ -4350,51 +4440,6 @@ $$;
 
 comment on function ranked_ledger.check_recall_names(jsonb, jsonb) is
   'Refuses (22023) names of a recall that are longer than a trace should keep.';
-
--- decision_ledger/248_pack_hits.sql ---------------------------------------------------------------------------------
-
--- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
--- are named in the answer. Null budget: nothing is packed.
---
--- Pins stand first whatever is asked, so without a limit of their own a few long ones would take the whole budget and the
--- question would get no answer. They share half of what the fence leaves. A pin that does not fit there is shortened or
--- dropped like any other row and does not compete for the other half: what it won would be taken from what answers the
--- question, and whether a pin is shown would depend on what was asked. What the pins leave of their half is everybody's.
-create or replace function ranked_ledger.pack_hits(p_hits jsonb, p_max_tokens int)
-returns jsonb language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-declare
-  v_left      int := p_max_tokens - ranked_ledger.fence_tokens();
-  v_pins_left int := v_left / 2;
-  v_room      int;
-  v_hit       jsonb;
-  v_kept      jsonb[] := '{}';
-  v_shortened uuid[] := '{}';
-  v_dropped   uuid[] := '{}';
-begin
-  for v_hit in select h.value from jsonb_array_elements(p_hits) with ordinality as h order by h.ordinality loop
-    v_room := case when (v_hit ->> 'pinned')::boolean then least(v_pins_left, v_left) else v_left end; -- null: no end
-    if (v_hit ->> 'tokens')::int > v_room then
-      if (v_hit ->> 'summary_tokens')::int > v_room then
-        v_dropped := v_dropped || (v_hit ->> 'memory_id')::uuid;
-        continue;
-      end if;
-      v_shortened := v_shortened || (v_hit ->> 'memory_id')::uuid;
-      v_hit := v_hit || jsonb_build_object('shortened', true, 'line', v_hit -> 'summary_line', 'tokens', v_hit -> 'summary_tokens');
-    end if;
-    v_left := v_left - (v_hit ->> 'tokens')::int;
-    if (v_hit ->> 'pinned')::boolean then
-      v_pins_left := v_pins_left - (v_hit ->> 'tokens')::int;
-    end if;
-    v_kept := v_kept || (v_hit - '{summary_line,summary_tokens}'::text[] || jsonb_build_object('rank', cardinality(v_kept) + 1));
-  end loop;
-  return jsonb_build_object('hits', to_jsonb(v_kept), 'shortened', to_jsonb(v_shortened), 'dropped', to_jsonb(v_dropped));
-end
-$$;
-
-comment on function ranked_ledger.pack_hits(jsonb, int) is
-  'Hits that fit a budget of tokens, ranked anew, pins in half of it at most; what was shortened and dropped.';
 
 -- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
 
@@ -5271,25 +5316,6 @@ $$;
 comment on function ranked_ledger.without_nulls(jsonb) is
   'An object without its own null fields (nulls further inside stay): an argument that is null was left out.';
 
-create or replace function ranked_ledger.vector_of(p_embedding text)
-returns vector language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_embedding is null then
-    return null;
-  end if;
-  return p_embedding::vector;
-exception when data_exception or program_limit_exceeded then
-  raise sqlstate '22023' using
-    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
-    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
-end
-$$;
-
-comment on function ranked_ledger.vector_of(text) is
-  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
-
 create or replace function ranked_ledger.embedding_of(p_embedding text)
 returns vector language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -5301,11 +5327,7 @@ begin
     return null;
   end if;
   perform ranked_ledger.check_dimension(vector_dims(v_embedding));
-  if vector_norm(v_embedding) = 0 then
-    raise sqlstate '22023' using
-      message = 'embedding is all zeros: it has no direction that could be compared.',
-      hint = 'Leave the embedding out; the decision is then found by its words.';
-  end if;
+  perform ranked_ledger.check_direction(v_embedding);
   return v_embedding;
 end
 $$;

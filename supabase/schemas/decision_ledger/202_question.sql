@@ -10,20 +10,6 @@ select ranked_ledger.define_type('question',
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
-create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
-returns void language plpgsql immutable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_value not between 0 and 1 then -- NaN is above 1
-    raise sqlstate '22023' using
-      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
-  end if;
-end
-$$;
-
-comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
-
 -- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
 create or replace function ranked_ledger.similarity_range(
   p_workspace_id text, p_embedding_model text, inout p_floor float8, inout p_ceiling float8)

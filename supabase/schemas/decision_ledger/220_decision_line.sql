@@ -1,19 +1,5 @@
 -- How a decision reads in a prompt. The fence around the lines is the client's, of a fixed cost.
 
-create or replace function ranked_ledger.fence_tokens()
-returns int language sql immutable parallel safe
-return 37;
-
-comment on function ranked_ledger.fence_tokens() is
-  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
-
-create or replace function ranked_ledger.one_line(p_text text)
-returns text language sql immutable parallel safe
-return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
-
-comment on function ranked_ledger.one_line(text) is
-  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
-
 create or replace function ranked_ledger.scope_label(p_project_id text, p_task_id text)
 returns text language sql immutable parallel safe
 return translate(ranked_ledger.one_line(concat_ws('/', p_project_id, p_task_id)), '|[]', '/()');

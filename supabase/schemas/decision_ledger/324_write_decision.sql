@@ -12,25 +12,6 @@ $$;
 comment on function ranked_ledger.without_nulls(jsonb) is
   'An object without its own null fields (nulls further inside stay): an argument that is null was left out.';
 
-create or replace function ranked_ledger.vector_of(p_embedding text)
-returns vector language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_embedding is null then
-    return null;
-  end if;
-  return p_embedding::vector;
-exception when data_exception or program_limit_exceeded then
-  raise sqlstate '22023' using
-    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
-    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
-end
-$$;
-
-comment on function ranked_ledger.vector_of(text) is
-  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
-
 create or replace function ranked_ledger.embedding_of(p_embedding text)
 returns vector language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -42,11 +23,7 @@ begin
     return null;
   end if;
   perform ranked_ledger.check_dimension(vector_dims(v_embedding));
-  if vector_norm(v_embedding) = 0 then
-    raise sqlstate '22023' using
-      message = 'embedding is all zeros: it has no direction that could be compared.',
-      hint = 'Leave the embedding out; the decision is then found by its words.';
-  end if;
+  perform ranked_ledger.check_direction(v_embedding);
   return v_embedding;
 end
 $$;

@@ -13,18 +13,3 @@ return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
 
 comment on function ranked_ledger.rank_of_any(bigint) is
   'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
-
-do $do$
-declare
-  v_function regprocedure;
-begin
-  for v_function in
-    select p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation', 'tokens', 'rank_of_any')
-  loop
-    execute format('revoke execute on function %s from public, anon, authenticated', v_function);
-    execute format('grant execute on function %s to service_role', v_function);
-  end loop;
-end
-$do$;

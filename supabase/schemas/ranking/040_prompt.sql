@@ -1,3 +1,19 @@
+-- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
+
+create or replace function ranked_ledger.fence_tokens()
+returns int language sql immutable parallel safe
+return 37;
+
+comment on function ranked_ledger.fence_tokens() is
+  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.one_line(p_text text)
+returns text language sql immutable parallel safe
+return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
+
+comment on function ranked_ledger.one_line(text) is
+  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
+
 -- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
 -- are named in the answer. Null budget: nothing is packed.
 --

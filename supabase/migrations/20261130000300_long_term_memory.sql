@@ -1,0 +1,1294 @@
+-- Ranked Ledger: long term memory
+-- Built from supabase/schemas by supabase/build.py. Do not edit: edit the sources and run `make migrations`.
+-- Runs once or many times, with the same result; changes no table that it did not create.
+
+-- For this transaction only: a `set` would stay behind in a pooled session. pgvector is in one of the two.
+select set_config('search_path', 'public, extensions, pg_temp', true);
+
+-- Two pushes at once take turns; the second one finds everything done.
+select pg_advisory_xact_lock(hashtextextended('ranked_ledger: migration', 0));
+
+-- long_term_memory/000_preflight.sql --------------------------------------------------------------------------------
+
+-- Looks before anything is written. Every stop is RL501: what was found, and what to do. Both are in the message, because
+-- `supabase db push` does not show a hint. The store stands on the platform alone: neither on Open Brain nor on the ledger.
+do $platform$
+declare
+  v_missing text;
+  v_schema text;
+  v_found text;
+  v_advice text;
+begin
+  select n.nspname into v_schema
+  from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+  where e.extname = 'vector';
+  if v_schema is null then
+    v_found := 'The extension pgvector is not enabled in this database.';
+    v_advice := 'Enable "vector" in the dashboard under Database, Extensions (schema: extensions), then push again.';
+  elsif v_schema not in ('public', 'extensions') then
+    v_found := format('The extension pgvector is in the schema %I, where Ranked Ledger does not look.', v_schema);
+    v_advice := 'Move it with `alter extension vector set schema extensions`, then push again.';
+  end if;
+
+  select string_agg(wanted, ', ' order by wanted) into v_missing
+  from unnest(array['anon', 'authenticated', 'service_role']) as wanted
+  where not exists (select from pg_catalog.pg_roles where rolname = wanted);
+  if v_missing is not null then
+    v_found := format('This database is not a Supabase project: it has no role %s.', v_missing);
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+  elsif not exists (select from pg_catalog.pg_attribute where attrelid = to_regclass('auth.users') and attname = 'id'
+                    and atttypid = 'uuid'::regtype) then
+    v_found := 'This database has no auth.users(id uuid): nobody could be a member of an organization.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+  elsif not has_table_privilege('auth.users', 'REFERENCES') then
+    v_found := format('The role %I may not refer to auth.users.', current_user);
+    v_advice := 'Push as postgres, the owner of the project.';
+  end if;
+
+  if v_found is not null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
+  end if;
+end
+$platform$;
+
+-- A schema of this name that somebody else made is not ours to fill.
+do $schema$
+declare
+  v_found text := 'The schema long_term_memory is here already, and is not that of Ranked Ledger.';
+  v_advice text := 'Rename it, then push again.';
+begin
+  if exists (select from pg_catalog.pg_class c where c.relnamespace = to_regnamespace('long_term_memory'))
+     and to_regclass('long_term_memory.recall_subjects') is null then
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
+  end if;
+end
+$schema$;
+
+-- A host's own tables are referred to, and for that each needs a unique key, and we the right.
+do $host_tables$
+declare
+  v_table text;
+  v_key text;
+  v_found text;
+  v_advice text;
+begin
+  for v_table, v_key in
+    select w.name, w.key
+    from (values ('organizations', 'id', 'uuid'), ('agent_runs', 'run_id', 'text')) as w (name, key, kind)
+    join pg_catalog.pg_class c on c.oid = to_regclass('public.' || w.name) and c.relkind in ('r', 'p')
+    join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = w.key and a.atttypid = to_regtype(w.kind)
+    where not has_table_privilege(c.oid, 'REFERENCES') or not exists (
+      select from pg_catalog.pg_index i
+      where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indnkeyatts = 1
+        and i.indkey[0] = a.attnum)
+  loop
+    v_found := format('public.%I is here, and its %I cannot be referred to: it has no unique key, or %I lacks the right.',
+      v_table, v_key, current_user);
+    v_advice := format('Make %I its primary key, and push as its owner.', v_key);
+    raise exception using errcode = 'RL501', message = v_found || ' ' || v_advice, hint = v_advice;
+  end loop;
+end
+$host_tables$;
+
+-- A second run replaces triggers. All locks that it needs on tables in use are taken here, all of them or none: one by one
+-- they end in a deadlock beside readers and writers, and whoever comes later queues up behind a lock that is waited for.
+do $lock$
+declare
+  v_tables text;
+  v_deadline timestamptz := clock_timestamp() + interval '5 seconds';
+  v_found text := 'Transactions kept the long-term memory busy for five seconds. Nothing was changed.';
+  v_advice text := 'Push again when they are over: pg_stat_activity shows them.';
+begin
+  select string_agg(c.oid::regclass::text, ', ' order by c.oid) into v_tables
+  from pg_catalog.pg_class c
+  where c.relkind = 'r' and (c.relnamespace = to_regnamespace('long_term_memory') or exists (
+    select from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid
+    where t.tgrelid = c.oid and not t.tgisinternal and p.pronamespace = to_regnamespace('long_term_memory')));
+  while v_tables is not null loop
+    begin
+      perform set_config('lock_timeout', '200ms', true);
+      execute format('lock table %s in access exclusive mode', v_tables);
+      exit;
+    exception when lock_not_available or deadlock_detected then
+      if clock_timestamp() > v_deadline then
+        raise exception using errcode = '55P03', message = v_found || ' ' || v_advice, hint = v_advice;
+      end if;
+      perform pg_sleep(0.02 + 0.1 * random());
+    end;
+  end loop;
+  perform set_config('lock_timeout', '5s', true);
+end
+$lock$;
+
+-- ranking/010_schema.sql --------------------------------------------------------------------------------------------
+
+-- The internals of Ranked Ledger. PostgREST does not expose this schema; the RPCs in public are the only way in.
+create schema if not exists ranked_ledger;
+
+comment on schema ranked_ledger is
+  'Internals of Ranked Ledger: the ranking formula, streams, settlement of steps, idempotency keys. Not exposed by PostgREST.';
+
+revoke all on schema ranked_ledger from public, anon, authenticated;
+grant usage on schema ranked_ledger to service_role;
+
+-- ranking/020_score.sql ---------------------------------------------------------------------------------------------
+
+-- The ranking formula. Each function is a `return <expression>`: parsed when it is created, inlined into the query that
+-- calls it, without a clock and without a table. Nobody else computes a score.
+
+create or replace function ranked_ledger.clamp(p_value float8)
+returns float8 language sql immutable parallel safe
+return case when p_value is null or p_value = 'NaN'::float8 then 0::float8
+            when p_value < 0 then 0::float8
+            when p_value > 1 then 1::float8
+            else p_value end;
+
+comment on function ranked_ledger.clamp(float8) is
+  'A component of the score: in [0,1]. Null and NaN are 0, since greatest(0, least(1, NaN)) would be 1 and a zero vector would win.';
+
+create or replace function ranked_ledger.saturate(p_rank float8)
+returns float8 language sql immutable parallel safe
+return (10 * p_rank) / (1 + 10 * p_rank);
+
+comment on function ranked_ledger.saturate(float8) is
+  'Text relevance from ts_rank_cd: x/(1+x), x = 10 * rank. It saturates and never clips, so that more matches always count for more.';
+
+create or replace function ranked_ledger.recency(p_distance float8, p_half_life float8)
+returns float8 language sql immutable parallel safe
+return case when p_distance / p_half_life > 700 then 0::float8 else exp(- p_distance / p_half_life) end;
+
+comment on function ranked_ledger.recency(float8, float8) is
+  'exp(-d/h): 0.37 at a distance of one half-life (the published name), for a distance of 0 or more. Cut off at 700 half-lives, before exp raises on underflow (22003).';
+
+create or replace function ranked_ledger.dependency(p_live_dependents float8, p_saturation float8)
+returns float8 language sql immutable parallel safe
+return least(1::float8, p_live_dependents / p_saturation);
+
+comment on function ranked_ledger.dependency(float8, float8) is
+  'min(1, live decisions that depend on it / saturation).';
+
+create or replace function ranked_ledger.score(
+  p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
+  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean)
+returns float8 language sql immutable parallel safe
+return p_w_similarity * ranked_ledger.clamp(p_relevance)
+     + p_w_importance * ranked_ledger.clamp(p_importance)
+     + p_w_recency * ranked_ledger.clamp(p_recency)
+     + p_w_dependency * ranked_ledger.clamp(p_dependency)
+     - case when p_active then 0::float8 else 0.30::float8 end;
+
+comment on function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean) is
+$$score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
+
+A sum and not a product: an important old decision that matches in other words keeps its place.
+The text query is a disjunction of lexemes: requiring all words matched nothing on real questions (MRR 0.05 against 0.50).
+The text rank saturates, x/(1+x), instead of clipping at 1: clipped, every record with ten matches ties.
+Components are clamped before they are weighted: one bad value cannot outweigh the others.
+The dependency normaliser is frozen (3) and not the maximum of the result: a score never depends on the other rows.
+The half-life of 30 steps fits a working session: what was decided 80 steps ago keeps 7 percent of its recency.
+The score lies in [-0.30, sum of the weights].$$;
+
+-- ranking/025_relevance.sql -----------------------------------------------------------------------------------------
+
+-- Where relevance comes from, when a caller asks with text, with an embedding, or with both.
+
+create or replace function ranked_ledger.calibrate(p_cosine float8, p_floor float8, p_ceiling float8)
+returns float8 language sql immutable parallel safe
+return case when p_cosine is null then null::float8
+            when p_cosine <= p_floor then 0::float8
+            when p_cosine >= p_ceiling then 1::float8
+            else (p_cosine - p_floor) / (p_ceiling - p_floor) end;
+
+comment on function ranked_ledger.calibrate(float8, float8, float8) is
+  'Cosine relevance: clamp((cosine - floor) / (ceiling - floor)). One model spreads its cosines over 0.1 to 0.6, another over 0.75 to 0.86: uncalibrated, the second decides nothing. Null: no cosine.';
+
+create or replace function ranked_ledger.relevance(p_cosine float8, p_text float8, p_fusion text, p_fusion_weight float8)
+returns float8 language sql immutable parallel safe
+return case when p_cosine is null then coalesce(p_text, 0::float8)
+            when p_text is null or p_fusion = 'none' then p_cosine
+            when p_fusion = 'max' then greatest(p_cosine, p_text)
+            else p_fusion_weight * p_cosine + (1 - p_fusion_weight) * p_text end;
+
+comment on function ranked_ledger.relevance(float8, float8, text, float8) is
+  'Of the calibrated cosine and the saturated text rank: none takes the cosine where there is one, max the greater, blend both by the weight of the cosine. Never from the rank among others: a score does not depend on the other rows.';
+
+create or replace function ranked_ledger.awaits_confirmation(p_requires_confirmation boolean, p_review_status text)
+returns boolean language sql immutable parallel safe
+return p_requires_confirmation is true and p_review_status is not distinct from 'pending';
+
+comment on function ranked_ledger.awaits_confirmation(boolean, text) is
+  'The host''s own filter: pending while confirmation is required.';
+
+-- ranking/030_text.sql ----------------------------------------------------------------------------------------------
+
+-- Text: tokens and the rank of a disjunction.
+
+create or replace function ranked_ledger.tokens(p_text text)
+returns int language sql immutable parallel safe
+return ceil(char_length(coalesce(p_text, '')) / 4.0)::int;
+
+comment on function ranked_ledger.tokens(text) is
+  'The size of a text in tokens: ceil(characters / 4). The one estimate that every budget uses.';
+
+create or replace function ranked_ledger.rank_of_any(p_occurrences bigint)
+returns float8 language sql immutable parallel safe
+return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
+
+comment on function ranked_ledger.rank_of_any(bigint) is
+  'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
+
+-- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
+
+-- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
+
+create or replace function ranked_ledger.fence_tokens()
+returns int language sql immutable parallel safe
+return 37;
+
+comment on function ranked_ledger.fence_tokens() is
+  'What a client''s fence around the lines may cost, in tokens: taken off a budget before anything is packed.';
+
+create or replace function ranked_ledger.one_line(p_text text)
+returns text language sql immutable parallel safe
+return btrim(regexp_replace(p_text, '[[:space:][:cntrl:]\u0085\u2028\u2029]+', ' ', 'g'));
+
+comment on function ranked_ledger.one_line(text) is
+  'A text without line breaks: what was recorded cannot draw a second item with a provenance of its own choice.';
+
+-- Packs ranked hits into a token budget, best first: a hit that does not fit shows its summary, then is dropped, and both
+-- are named in the answer. Null budget: nothing is packed.
+--
+-- Pins stand first whatever is asked, so without a limit of their own a few long ones would take the whole budget and the
+-- question would get no answer. They share half of what the fence leaves. A pin that does not fit there is shortened or
+-- dropped like any other row and does not compete for the other half: what it won would be taken from what answers the
+-- question, and whether a pin is shown would depend on what was asked. What the pins leave of their half is everybody's.
+create or replace function ranked_ledger.pack_hits(p_hits jsonb, p_max_tokens int)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_left      int := p_max_tokens - ranked_ledger.fence_tokens();
+  v_pins_left int := v_left / 2;
+  v_room      int;
+  v_hit       jsonb;
+  v_kept      jsonb[] := '{}';
+  v_shortened uuid[] := '{}';
+  v_dropped   uuid[] := '{}';
+begin
+  for v_hit in select h.value from jsonb_array_elements(p_hits) with ordinality as h order by h.ordinality loop
+    v_room := case when (v_hit ->> 'pinned')::boolean then least(v_pins_left, v_left) else v_left end; -- null: no end
+    if (v_hit ->> 'tokens')::int > v_room then
+      if (v_hit ->> 'summary_tokens')::int > v_room then
+        v_dropped := v_dropped || (v_hit ->> 'memory_id')::uuid;
+        continue;
+      end if;
+      v_shortened := v_shortened || (v_hit ->> 'memory_id')::uuid;
+      v_hit := v_hit || jsonb_build_object('shortened', true, 'line', v_hit -> 'summary_line', 'tokens', v_hit -> 'summary_tokens');
+    end if;
+    v_left := v_left - (v_hit ->> 'tokens')::int;
+    if (v_hit ->> 'pinned')::boolean then
+      v_pins_left := v_pins_left - (v_hit ->> 'tokens')::int;
+    end if;
+    v_kept := v_kept || (v_hit - '{summary_line,summary_tokens}'::text[] || jsonb_build_object('rank', cardinality(v_kept) + 1));
+  end loop;
+  return jsonb_build_object('hits', to_jsonb(v_kept), 'shortened', to_jsonb(v_shortened), 'dropped', to_jsonb(v_dropped));
+end
+$$;
+
+comment on function ranked_ledger.pack_hits(jsonb, int) is
+  'Hits that fit a budget of tokens, ranked anew, pins in half of it at most; what was shortened and dropped.';
+
+-- ranking/050_arguments.sql -----------------------------------------------------------------------------------------
+
+-- Arguments that the recalls of both stores take, checked and with their defaults.
+
+create or replace function ranked_ledger.check_weight(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value is null or p_value < 0 or p_value in ('NaN', 'Infinity') then
+    raise sqlstate '22023' using
+      message = format('%s is a finite number of at least 0; it is %s', p_name, coalesce(p_value::text, 'null')),
+      hint = 'Leave it out for its default.';
+  elsif p_value > 1e300 then -- the sum of the four overflows
+    raise sqlstate '22023' using
+      message = format('%s is at most 1e300; it is %s', p_name, p_value), hint = 'Only the proportions of the weights matter.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_weight(text, float8) is 'Refuses (22023) a weight that is null, negative, NaN, infinite or above 1e300.';
+
+create or replace function ranked_ledger.positive_or(p_value float8, p_default float8)
+returns float8 language sql immutable parallel safe
+return case when p_value > 0 and p_value < 'Infinity'::float8 then p_value else p_default end;
+
+comment on function ranked_ledger.positive_or(float8, float8) is
+  'The value where it is a positive finite number, else the default: null, 0, negative, NaN, infinite mean the default.';
+
+create or replace function ranked_ledger.check_unit(p_name text, p_value float8)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value not between 0 and 1 then -- NaN is above 1
+    raise sqlstate '22023' using
+      message = format('%s is a number from 0 to 1; it is %s', p_name, p_value), hint = 'Leave it out for its default.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_unit(text, float8) is 'Refuses (22023) a number outside [0, 1]. Null passes.';
+
+create or replace function ranked_ledger.max_matches()
+returns int language sql immutable parallel safe
+return 1000;
+
+comment on function ranked_ledger.max_matches() is
+  'Rows of one recall at most: 1,000. PostgREST cuts a longer answer at its max_rows without a word; we cut first and say so.';
+
+create or replace function ranked_ledger.match_count(p_count int)
+returns int language sql immutable parallel safe
+return least(case when p_count > 0 then p_count else 10 end, ranked_ledger.max_matches());
+
+comment on function ranked_ledger.match_count(int) is 'Null or not positive: 10. At most max_matches().';
+
+create or replace function ranked_ledger.vector_of(p_embedding text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_embedding is null then
+    return null;
+  end if;
+  return p_embedding::vector;
+exception when data_exception or program_limit_exceeded then
+  raise sqlstate '22023' using
+    message = format('embedding is not a vector: %s.', left(sqlerrm, 200)),
+    hint = 'Send finite numbers in brackets, like [0.1,0.2].';
+end
+$$;
+
+comment on function ranked_ledger.vector_of(text) is
+  'A vector from its text, null from null. Refuses what is no finite vector (22023).';
+
+create or replace function ranked_ledger.check_direction(p_embedding vector)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if vector_norm(p_embedding) = 0 then
+    raise sqlstate '22023' using
+      message = 'embedding is all zeros: it has no direction that could be compared.',
+      hint = 'Leave the embedding out; the text is then found by its words.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_direction(vector) is 'Refuses (22023) a vector of zeros. Null passes.';
+
+-- ranking/090_access.sql --------------------------------------------------------------------------------------------
+
+-- Whichever migration comes first, the service role alone may call what both are built with.
+do $do$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'ranked_ledger'::regnamespace
+      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation',
+                        'tokens', 'rank_of_any', 'text_or_cosine', 'fence_tokens', 'one_line', 'pack_hits', 'check_weight',
+                        'check_unit', 'positive_or', 'max_matches', 'match_count', 'vector_of', 'check_direction')
+  loop
+    execute format('revoke execute on function %s from public, anon, authenticated', v_function);
+    execute format('grant execute on function %s to service_role', v_function);
+  end loop;
+end
+$do$;
+
+-- long_term_memory/010_schema.sql -----------------------------------------------------------------------------------
+
+-- The second store, in a schema that PostgREST does not expose: the RPCs in public are the only way in. People (the role
+-- authenticated) come through a few of them, so they may use the schema, and nothing in it but what those call.
+create schema if not exists long_term_memory;
+
+comment on schema long_term_memory is
+  'Ranked Ledger: what an agent may carry from one run into the next, attributable, reviewable, correctable, erasable. Not exposed by PostgREST.';
+
+revoke all on schema long_term_memory from public, anon, authenticated, service_role;
+grant usage on schema long_term_memory to authenticated, service_role;
+
+create or replace function long_term_memory.has_ledger()
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select to_regclass('public.agent_decision_ledger') is not null and to_regclass('ranked_ledger.streams') is not null
+$$;
+
+comment on function long_term_memory.has_ledger() is 'Whether the decision ledger is installed in this project too.';
+
+-- long_term_memory/020_agent_memories.sql ---------------------------------------------------------------------------
+
+-- One memory a row. org_id and source_run_id refer to the host's tables or to ours (040).
+create table if not exists long_term_memory.agent_memories (
+  id                     uuid primary key default gen_random_uuid(),
+  org_id                 uuid not null,
+  subject_type           text not null,
+  subject_id             uuid,
+  workspace_id           text,
+  text                   text not null,
+  author                 text not null default 'model',
+  source_run_id          text,
+  written_by             uuid references auth.users (id) on delete set null,
+  asserted_by            text,
+  reviewed_at            timestamptz,
+  reviewed_by            uuid references auth.users (id) on delete set null,
+  review_outcome         text,
+  review_grade           text,
+  can_use_as_instruction boolean not null default false,
+  embedding              vector,
+  embedding_model        text not null default '',
+  created_date           timestamptz not null default now(),
+  updated_at             timestamptz not null default now(),
+  expires_at             timestamptz,
+  redacted_at            timestamptz,
+  embedding_dims         int generated always as (vector_dims(embedding)) stored,
+  search_lexemes         tsvector generated always as (to_tsvector('pg_catalog.english', text)) stored,
+  constraint agent_memories_subject_type_is_known check (subject_type in ('workspace', 'candidate', 'user')),
+  constraint agent_memories_subject_is_named check (
+    subject_type = 'workspace' or (subject_id is not null and workspace_id is null)),
+  constraint agent_memories_author_is_known check (author in ('model', 'person')),
+  constraint agent_memories_live_text_is_not_blank check (redacted_at is not null or text ~ '\S'),
+  constraint agent_memories_redacted_has_no_words check (
+    redacted_at is null or (text = '' and embedding is null and embedding_model = '' and asserted_by is null
+                            and source_run_id is null and not can_use_as_instruction)),
+  constraint agent_memories_review_is_whole check (
+    (review_outcome is null) = (reviewed_at is null) and (review_outcome is null) = (review_grade is null)),
+  constraint agent_memories_review_outcome_is_known check (review_outcome in ('approved', 'evidence_only', 'rejected')),
+  constraint agent_memories_review_grade_is_known check (review_grade in ('verified', 'asserted')),
+  constraint agent_memories_instruction_needs_a_verified_approval check (
+    not can_use_as_instruction or coalesce(review_outcome = 'approved' and review_grade = 'verified', false))
+) with (toast_tuple_target = 8160);
+
+-- inline as long as it fits a page: from a toast table the same scan takes eight times as long
+alter table long_term_memory.agent_memories alter column embedding set storage external;
+alter table long_term_memory.agent_memories enable row level security;
+
+create index if not exists agent_memories_org_newest_idx
+  on long_term_memory.agent_memories (org_id, created_date desc, id) where redacted_at is null;
+create index if not exists agent_memories_subject_idx on long_term_memory.agent_memories (org_id, subject_type, subject_id);
+create index if not exists agent_memories_expiry_idx on long_term_memory.agent_memories (expires_at)
+  where redacted_at is null and expires_at is not null;
+-- what a run or a person leaves behind is set null, row by row
+create index if not exists agent_memories_run_idx on long_term_memory.agent_memories (source_run_id)
+  where source_run_id is not null;
+create index if not exists agent_memories_writer_idx on long_term_memory.agent_memories (written_by) where written_by is not null;
+create index if not exists agent_memories_reviewer_idx on long_term_memory.agent_memories (reviewed_by)
+  where reviewed_by is not null;
+
+comment on table long_term_memory.agent_memories is
+  'What an agent remembers of a workspace, a candidate or a user, with who wrote it, who reviewed it and until when it holds. Every read and write carries the org.';
+comment on column long_term_memory.agent_memories.text is 'The words that it will be read back in; empty once it is erased.';
+comment on column long_term_memory.agent_memories.author is 'model or person. What a model wrote is not recalled before a person has reviewed it.';
+comment on column long_term_memory.agent_memories.written_by is 'Verified: the user whose token wrote it.';
+comment on column long_term_memory.agent_memories.asserted_by is 'Asserted: the member whom the service role named as its writer.';
+comment on column long_term_memory.agent_memories.review_grade is
+  'verified: from the reviewer''s own token. asserted: the service role named the reviewer.';
+comment on column long_term_memory.agent_memories.embedding_model is 'The model of the vector: vectors of two models are never compared. Empty: unknown, compared with none.';
+comment on column long_term_memory.agent_memories.redacted_at is 'When it was erased or forgotten: a tombstone, without words.';
+
+-- The rules of writing, for every door: an RPC and a plain INSERT hear the same.
+create or replace function long_term_memory.check_memory()
+returns trigger language plpgsql security definer
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if tg_op = 'UPDATE' and old.redacted_at is not null then
+    new.redacted_at := old.redacted_at; -- nothing brings a tombstone back
+  end if;
+  if new.redacted_at is not null then
+    new.text := '';
+    new.embedding := null;
+    new.embedding_model := '';
+    new.asserted_by := null;
+    new.source_run_id := null;
+    new.can_use_as_instruction := false;
+    return new;
+  end if;
+  if new.text is null or new.text !~ '\S' then
+    raise sqlstate 'RL471' using message = 'The text of a memory is blank.', hint = 'Say what is to be remembered.';
+  elsif octet_length(new.text) > 65536 then
+    raise sqlstate '22023' using
+      message = 'The text of a memory is longer than 65,536 bytes.', hint = 'Remember less, or in several memories.';
+  end if;
+  perform long_term_memory.check_subject(new.subject_type, new.subject_id);
+  if new.subject_type <> 'workspace' and new.workspace_id is not null then
+    raise sqlstate '22023' using
+      message = 'workspace_id is for memories of a workspace.', hint = 'Leave it out, or use subject_type workspace.';
+  elsif new.author is null or new.author not in ('model', 'person') then
+    raise sqlstate 'RL473' using
+      message = format('The author %s is unknown.', coalesce(left(new.author, 100), 'null')), hint = 'It is model or person.';
+  elsif new.expires_at <= now() and (tg_op = 'INSERT' or new.expires_at is distinct from old.expires_at) then
+    raise sqlstate 'RL475' using
+      message = format('The expiry %s is in the past.', new.expires_at),
+      hint = 'Give a time to come, or none; what is to go now is forgotten with forget_memory.';
+  end if;
+  if tg_op = 'UPDATE' then
+    new.updated_at := now();
+  end if;
+  return new;
+end
+$$;
+
+comment on function long_term_memory.check_memory() is
+  'Refuses blank text (RL471), an unknown subject type (RL472) or author (RL473), a personal memory without a subject (RL474), an expiry in the past (RL475). Empties what is erased.';
+
+create or replace trigger agent_memories_check
+  before insert or update on long_term_memory.agent_memories
+  for each row execute function long_term_memory.check_memory();
+
+-- What hangs on a memory and holds its words goes with them, whoever erases it.
+create or replace function long_term_memory.follow_redaction()
+returns trigger language plpgsql security definer
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  update long_term_memory.memory_events e set text_before = null, note = null
+  where e.memory_id = new.id and e.org_id = new.org_id;
+  update long_term_memory.idempotency_keys k set digest = '' -- it would tell a guess at the words
+  where k.memory_id = new.id and k.org_id = new.org_id;
+  return null;
+end
+$$;
+
+comment on function long_term_memory.follow_redaction() is 'Takes the words of an erased memory out of its history and its idempotency key.';
+
+create or replace trigger agent_memories_follow_redaction
+  after update on long_term_memory.agent_memories
+  for each row when (old.redacted_at is null and new.redacted_at is not null)
+  execute function long_term_memory.follow_redaction();
+
+-- A plain DELETE leaves a tombstone of that row. Only two things really delete: the organization, which is gone already
+-- when its cascade arrives here, and the sweep of what has expired, which says so.
+create or replace function long_term_memory.keep_tombstone()
+returns trigger language plpgsql security definer
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if current_setting('long_term_memory.sweep', true) = 'on' or not long_term_memory.org_exists(old.org_id) then
+    return old;
+  end if;
+  if old.redacted_at is null then
+    update long_term_memory.agent_memories m set redacted_at = now() where m.id = old.id and m.org_id = old.org_id;
+    insert into long_term_memory.memory_events (org_id, memory_id, action) values (old.org_id, old.id, 'forgotten');
+  end if;
+  return null;
+end
+$$;
+
+comment on function long_term_memory.keep_tombstone() is
+  'A plain DELETE of a memory becomes its tombstone; a cascade from the organization and the expiry sweep really delete.';
+
+create or replace trigger agent_memories_keep_tombstone
+  before delete on long_term_memory.agent_memories
+  for each row execute function long_term_memory.keep_tombstone();
+
+-- long_term_memory/030_sidecars.sql ---------------------------------------------------------------------------------
+
+-- Around the memories: who belongs to an organization, what became of a memory, who read it, whom a decision is about, what
+-- was erased. None of them holds words but memory_events (a correction's former text, notes) and recalls (the question).
+
+create table if not exists long_term_memory.members (
+  org_id  uuid not null,
+  user_id uuid not null references auth.users (id) on delete cascade,
+  role    text not null constraint members_role_is_known check (role in ('member', 'admin', 'owner')),
+  primary key (org_id, user_id)
+);
+create index if not exists members_user_idx on long_term_memory.members (user_id);
+comment on table long_term_memory.members is 'Who belongs to an organization, and as what. Asked through member_role alone.';
+
+create table if not exists long_term_memory.org_settings (
+  org_id         uuid primary key,
+  allow_asserted boolean not null default false
+);
+comment on table long_term_memory.org_settings is
+  'allow_asserted: whether the service role may name a member as the writer or reviewer of a memory. No row: no.';
+
+create table if not exists long_term_memory.workspace_orgs (
+  workspace_id text primary key,
+  org_id       uuid not null,
+  mapped_at    timestamptz not null default now()
+);
+create index if not exists workspace_orgs_org_idx on long_term_memory.workspace_orgs (org_id);
+comment on table long_term_memory.workspace_orgs is
+  'Which organization a workspace of the ledger belongs to. Nothing of the ledger is read or erased through an organization that its workspace is not mapped to.';
+
+create table if not exists long_term_memory.memory_events (
+  id          bigint primary key generated always as identity,
+  org_id      uuid not null,
+  memory_id   uuid not null references long_term_memory.agent_memories (id) on delete cascade,
+  action      text not null constraint memory_events_action_is_known
+              check (action in ('remembered', 'corrected', 'reviewed', 'forgotten', 'erased', 'redacted', 'adopted')),
+  outcome     text,
+  grade       text,
+  actor_id    uuid,
+  asserted_by text,
+  note        text,
+  text_before text,
+  at          timestamptz not null default now()
+);
+create index if not exists memory_events_memory_idx on long_term_memory.memory_events (memory_id, id);
+create index if not exists memory_events_org_idx on long_term_memory.memory_events (org_id);
+comment on table long_term_memory.memory_events is 'What became of a memory: written, corrected, reviewed, forgotten, erased; by whom, and in which grade.';
+
+create table if not exists long_term_memory.recalls (
+  id          uuid primary key default gen_random_uuid(),
+  org_id      uuid not null,
+  run_id      text,
+  recalled_by uuid,
+  query       text not null default '',
+  arguments   jsonb not null default '{}',
+  at          timestamptz not null default now()
+);
+create index if not exists recalls_org_idx on long_term_memory.recalls (org_id, at);
+create index if not exists recalls_at_idx on long_term_memory.recalls (at);
+comment on table long_term_memory.recalls is 'Each recall of memories: which run asked, and what.';
+
+create table if not exists long_term_memory.recall_items (
+  recall_id        uuid not null references long_term_memory.recalls (id) on delete cascade,
+  org_id           uuid not null,
+  memory_id        uuid not null references long_term_memory.agent_memories (id) on delete cascade,
+  rank             int not null,
+  score            float8 not null,
+  relevance_source text not null,
+  primary key (recall_id, memory_id)
+);
+create index if not exists recall_items_memory_idx on long_term_memory.recall_items (memory_id);
+create index if not exists recall_items_org_idx on long_term_memory.recall_items (org_id);
+comment on table long_term_memory.recall_items is 'Which memories a recall returned.';
+
+create table if not exists long_term_memory.recall_subjects (
+  recall_id    uuid not null references long_term_memory.recalls (id) on delete cascade,
+  org_id       uuid not null,
+  subject_type text not null,
+  subject_id   uuid not null,
+  primary key (org_id, subject_type, subject_id, recall_id)
+);
+create index if not exists recall_subjects_recall_idx on long_term_memory.recall_subjects (recall_id);
+comment on table long_term_memory.recall_subjects is
+  'Whose memories a recall returned, or was said to be about. It outlives the memory: what an expired one was asked for is still the subject''s.';
+
+-- The two that tie the ledger to a subject refer to its tables once it is there (320).
+create table if not exists long_term_memory.decision_subjects (
+  memory_id         uuid not null,
+  org_id            uuid not null,
+  workspace_id      text not null,
+  subject_type      text not null,
+  subject_id        uuid not null,
+  attributed_at     timestamptz not null default now(),
+  erased_at         timestamptz,
+  erased_with_other boolean not null default false,
+  primary key (memory_id, subject_type, subject_id)
+);
+create index if not exists decision_subjects_subject_idx
+  on long_term_memory.decision_subjects (org_id, subject_type, subject_id);
+create index if not exists decision_subjects_workspace_idx on long_term_memory.decision_subjects (workspace_id);
+comment on table long_term_memory.decision_subjects is 'Whom a decision of the ledger is about.';
+comment on column long_term_memory.decision_subjects.erased_with_other is
+  'The decision was erased for another subject that it was about as well.';
+
+create table if not exists long_term_memory.trace_subjects (
+  trace_id     uuid not null,
+  org_id       uuid not null,
+  subject_type text not null,
+  subject_id   uuid not null,
+  primary key (org_id, subject_type, subject_id, trace_id)
+);
+create index if not exists trace_subjects_trace_idx on long_term_memory.trace_subjects (trace_id);
+comment on table long_term_memory.trace_subjects is
+  'Traces of the ledger that returned a decision about a subject, or were said to be about one.';
+
+create table if not exists long_term_memory.erasures (
+  id           uuid primary key default gen_random_uuid(),
+  org_id       uuid not null,
+  subject_type text not null,
+  subject_id   uuid not null,
+  grade        text not null constraint erasures_grade_is_known check (grade in ('verified', 'service', 'asserted')),
+  actor_id     uuid,
+  asserted_by  text,
+  erased_at    timestamptz not null default now(),
+  counts       jsonb not null default '{}',
+  key_check    bytea
+);
+create index if not exists erasures_subject_idx on long_term_memory.erasures (org_id, subject_type, subject_id);
+comment on table long_term_memory.erasures is 'Receipts: who erased a subject, when, and how many rows of what. None of the subject''s words.';
+comment on column long_term_memory.erasures.key_check is
+  'By which a digest key is known again, without being kept: a keyed digest of the organization''s id.';
+
+create table if not exists long_term_memory.erased_digests (
+  erasure_id   uuid not null references long_term_memory.erasures (id) on delete cascade,
+  org_id       uuid not null,
+  subject_type text not null,
+  subject_id   uuid not null,
+  digest       bytea not null,
+  primary key (org_id, subject_type, subject_id, digest)
+);
+create index if not exists erased_digests_erasure_idx on long_term_memory.erased_digests (erasure_id);
+comment on table long_term_memory.erased_digests is
+  'Keyed digests of erased texts. Without the key, which is not in the database, a guess at a text cannot be tried on them.';
+
+create table if not exists long_term_memory.audit_events (
+  id       bigint primary key generated always as identity,
+  org_id   uuid not null,
+  kind     text not null,
+  actor_id uuid,
+  payload  jsonb not null default '{}',
+  at       timestamptz not null default now()
+);
+create index if not exists audit_events_org_idx on long_term_memory.audit_events (org_id, id);
+comment on table long_term_memory.audit_events is 'Changes of members, settings, mappings and attributions: ids and numbers only.';
+
+create table if not exists long_term_memory.idempotency_keys (
+  org_id     uuid not null,
+  key        text not null,
+  digest     bytea not null,
+  memory_id  uuid references long_term_memory.agent_memories (id) on delete cascade,
+  created_at timestamptz not null default now(),
+  primary key (org_id, key)
+);
+create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id);
+comment on table long_term_memory.idempotency_keys is
+  'Which request a key stood for, and the memory that it wrote.';
+
+do $do$
+declare
+  v_table regclass;
+begin
+  for v_table in
+    select c.oid from pg_class c where c.relnamespace = 'long_term_memory'::regnamespace and c.relkind = 'r' and not c.relrowsecurity
+  loop
+    execute format('alter table %s enable row level security', v_table);
+  end loop;
+end
+$do$;
+
+-- long_term_memory/040_host_tables.sql ------------------------------------------------------------------------------
+
+-- Organizations and agent runs: a host's own tables where it has them, else ours. A host whose tables arrive later calls
+-- use_host_tables() once (a second push of this migration does it too).
+
+create or replace function long_term_memory.host_table(p_name text, p_key text, p_kind regtype)
+returns regclass language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select c.oid::regclass
+  from pg_class c
+  join pg_attribute a on a.attrelid = c.oid and a.attname = p_key and a.atttypid = p_kind and not a.attisdropped
+  where c.oid = to_regclass(format('public.%I', p_name)) and c.relkind in ('r', 'p')
+    and exists (select from pg_index i where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null
+                and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
+$$;
+
+comment on function long_term_memory.host_table(text, text, regtype) is
+  'The host''s own table of this name, where it has this key and the key is unique; null where not.';
+
+do $do$
+begin
+  if long_term_memory.host_table('organizations', 'id', 'uuid') is null then
+    create table if not exists long_term_memory.organizations (
+      id         uuid primary key default gen_random_uuid(),
+      name       text,
+      created_at timestamptz not null default now()
+    );
+    alter table long_term_memory.organizations enable row level security;
+    comment on table long_term_memory.organizations is
+      'Organizations, where the host has no public.organizations(id uuid) of its own.';
+  end if;
+  if long_term_memory.host_table('agent_runs', 'run_id', 'text') is null then
+    create table if not exists long_term_memory.agent_runs (
+      run_id     text primary key,
+      created_at timestamptz not null default now()
+    );
+    alter table long_term_memory.agent_runs enable row level security;
+    comment on table long_term_memory.agent_runs is
+      'Agent runs, where the host has no public.agent_runs(run_id text): noted when a run first remembers something.';
+  end if;
+end
+$do$;
+
+-- Rows that the new table lacks: an organization has to be there, since its rows go with it; a run that is not known any
+-- more may stay written down, as one that was pruned before.
+create or replace function long_term_memory.refer(p_table regclass, p_column text, p_to regclass, p_key text, p_rule text)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_name text := (select relname from pg_class where oid = p_table) || '_' || p_column || '_fkey';
+  v_lost bigint;
+begin
+  if exists (select from pg_constraint where conrelid = p_table and conname = v_name and confrelid = p_to) then
+    return false;
+  end if;
+  execute format('select count(*) from %s t where t.%I is not null and not exists (select from %s h where h.%I = t.%2$I)',
+                 p_table, p_column, p_to, p_key) into v_lost;
+  if v_lost > 0 and p_rule = 'cascade' then
+    raise exception using errcode = 'RL501',
+      message = format('%s rows of %s name an organization that %s does not have. Insert those organizations first, then call '
+                       'long_term_memory.use_host_tables() again.', v_lost, p_table, p_to),
+      hint = format('select distinct %I from %s', p_column, p_table);
+  end if;
+  execute format('alter table %s drop constraint if exists %I', p_table, v_name);
+  execute format('alter table %s add constraint %I foreign key (%I) references %s (%I) on delete %s%s',
+                 p_table, v_name, p_column, p_to, p_key, p_rule, case when v_lost > 0 then ' not valid' else '' end);
+  return true;
+end
+$$;
+
+comment on function long_term_memory.refer(regclass, text, regclass, text, text) is
+  'Points a foreign key at this table, if it does not point there already. RL501 where organizations would be missing.';
+
+create or replace function long_term_memory.use_host_tables()
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_orgs    regclass := coalesce(long_term_memory.host_table('organizations', 'id', 'uuid'),
+                                 to_regclass('long_term_memory.organizations'));
+  v_runs    regclass := coalesce(long_term_memory.host_table('agent_runs', 'run_id', 'text'),
+                                 to_regclass('long_term_memory.agent_runs'));
+  v_table   regclass;
+  v_changed boolean := false;
+begin
+  for v_table in
+    select c.oid from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
+    where c.relnamespace = 'long_term_memory'::regnamespace and c.relkind = 'r' order by c.oid
+  loop
+    v_changed := long_term_memory.refer(v_table, 'org_id', v_orgs, 'id', 'cascade') or v_changed;
+  end loop;
+  v_changed := long_term_memory.refer('long_term_memory.agent_memories', 'source_run_id', v_runs, 'run_id', 'set null') or v_changed;
+  execute format($f$
+    create or replace function long_term_memory.org_exists(p_org_id uuid)
+    returns boolean language sql stable
+    set search_path = public, extensions, pg_temp
+    as $b$ select exists (select from %s o where o.id = p_org_id) $b$ $f$, v_orgs);
+  if v_runs = to_regclass('long_term_memory.agent_runs') then
+    create or replace function long_term_memory.note_run(p_run_id text)
+    returns void language sql
+    set search_path = public, extensions, pg_temp
+    as $b$
+      insert into long_term_memory.agent_runs (run_id) select p_run_id where p_run_id is not null on conflict do nothing
+    $b$;
+  else
+    create or replace function long_term_memory.note_run(p_run_id text)
+    returns void language plpgsql
+    set search_path = public, extensions, pg_temp
+    as $b$
+    begin
+      if p_run_id is not null and not exists (select from public.agent_runs r where r.run_id = p_run_id) then
+        raise sqlstate 'RL404' using
+          message = format('There is no agent run %s.', left(p_run_id, 200)),
+          hint = 'Insert the run into agent_runs before it remembers something, or leave the run out.';
+      end if;
+    end
+    $b$;
+  end if;
+  return jsonb_build_object('organizations', v_orgs::text, 'agent_runs', v_runs::text, 'changed', v_changed);
+end
+$$;
+
+comment on function long_term_memory.use_host_tables() is
+  'Refers to the host''s organizations and agent runs where they are there now, else to ours. A repeat changes nothing.';
+
+select long_term_memory.use_host_tables();
+
+comment on function long_term_memory.org_exists(uuid) is 'Whether there is such an organization, in the table that is referred to.';
+comment on function long_term_memory.note_run(text) is 'Has an agent run to refer to: ours is inserted, a host''s has to be there (RL404).';
+
+-- long_term_memory/050_callers.sql ----------------------------------------------------------------------------------
+
+-- Who calls, and what they are in an organization. The inner functions run with their owner's rights, so that the role of
+-- the request is asked for, and not current_user.
+
+-- A host with members of its own replaces this function; it is made only where it is absent.
+do $do$
+begin
+  if to_regprocedure('long_term_memory.member_role(uuid,uuid)') is null then
+    create function long_term_memory.member_role(p_org_id uuid, p_user_id uuid)
+    returns text language sql stable
+    set search_path = public, extensions, pg_temp
+    as $fn$
+      select m.role from long_term_memory.members m where m.org_id = p_org_id and m.user_id = p_user_id
+    $fn$;
+    comment on function long_term_memory.member_role(uuid, uuid) is
+      'What a user is in an organization: member, admin, owner, or null. The one place that knows membership; a host with its own members replaces it.';
+  end if;
+  if to_regtype('long_term_memory.caller') is null then
+    create type long_term_memory.caller as (kind text, user_id uuid, role text);
+    comment on type long_term_memory.caller is 'Who calls: the service or a user, the user''s id, and their role in the organization.';
+  end if;
+end
+$do$;
+
+create or replace function long_term_memory.request_role()
+returns name language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(nullif(current_setting('role', true), 'none'), session_user)::name
+$$;
+
+comment on function long_term_memory.request_role() is
+  'The role of the request, also inside a function that runs with its owner''s rights.';
+
+-- A subject of a token that is no uuid (a third party's) is nobody's id here.
+create or replace function long_term_memory.request_user()
+returns uuid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select case when s.sub ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then s.sub::uuid end
+  from (select coalesce(nullif(current_setting('request.jwt.claim.sub', true), ''),
+                        nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub') as sub) as s
+$$;
+
+comment on function long_term_memory.request_user() is 'The user whom the request''s token names; null where it names none.';
+
+create or replace function long_term_memory.calling(p_org_id uuid)
+returns long_term_memory.caller language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_caller long_term_memory.caller;
+begin
+  -- whoever has the service role's rights is the service; a role of the host's own that only has authenticated's is a user
+  if pg_has_role(long_term_memory.request_role(), 'service_role', 'USAGE') then
+    v_caller.kind := 'service';
+    return v_caller;
+  end if;
+  v_caller.kind := 'user';
+  v_caller.user_id := long_term_memory.request_user();
+  v_caller.role := case when v_caller.user_id is not null then long_term_memory.member_role(p_org_id, v_caller.user_id) end;
+  return v_caller;
+end
+$$;
+
+comment on function long_term_memory.calling(uuid) is 'Who calls, and their role in this organization.';
+
+create or replace function long_term_memory.admit(p_org_id uuid, p_roles text[], p_about_self boolean default null)
+returns long_term_memory.caller language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_caller long_term_memory.caller := long_term_memory.calling(p_org_id);
+begin
+  if p_org_id is null then
+    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
+  elsif v_caller.kind = 'service' then
+    if not long_term_memory.org_exists(p_org_id) then
+      raise sqlstate 'RL404' using
+        message = format('There is no organization %s.', p_org_id),
+        hint = 'Check the id; set_organization creates one where the project has no table of its own.';
+    end if;
+  elsif v_caller.user_id is null or not (coalesce(v_caller.role = any (p_roles), false) or coalesce(p_about_self, false)) then
+    -- in the same words whether the organization exists or not
+    raise sqlstate '42501' using
+      message = 'You may not do this in this organization.',
+      hint = format('It takes the role %s in the organization%s.', array_to_string(p_roles, ' or '),
+                    case when p_about_self is not null then ', or to be the person that it is about' else '' end);
+  end if;
+  return v_caller;
+end
+$$;
+
+comment on function long_term_memory.admit(uuid, text[], boolean) is
+  'Lets the service in, members with one of these roles, and the person themself where p_about_self says that it is them; refuses everybody else alike (42501).';
+
+create or replace function long_term_memory.is_caller(p_subject_type text, p_subject_id uuid)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(p_subject_type = 'user' and p_subject_id = long_term_memory.request_user(), false)
+$$;
+
+comment on function long_term_memory.is_caller(text, uuid) is 'Whether the subject is the user who calls.';
+
+-- The service role names a member. It cannot show that the member acted, so an organization has to allow it.
+create or replace function long_term_memory.asserted_member(p_org_id uuid, p_person text, p_roles text[])
+returns uuid language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_person uuid;
+begin
+  if not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
+    raise sqlstate '42501' using
+      message = 'This organization does not allow that a member is named by the service role.',
+      hint = 'Let the person act with a token of their own, or allow it with set_organization(p_allow_asserted => true).';
+  end if;
+  if p_person ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    v_person := p_person::uuid;
+  end if;
+  if v_person is null or not coalesce(long_term_memory.member_role(p_org_id, v_person) = any (p_roles), false) then
+    raise sqlstate 'RL404' using
+      message = format('%s is no %s of this organization.', coalesce(left(p_person, 200), 'Nobody'), array_to_string(p_roles, ' or ')),
+      hint = 'Name a member by their user id.';
+  end if;
+  return v_person;
+end
+$$;
+
+comment on function long_term_memory.asserted_member(uuid, text, text[]) is
+  'The member whom the service role names. 42501 where the organization does not allow it, RL404 where they have none of these roles.';
+
+-- long_term_memory/060_documents.sql --------------------------------------------------------------------------------
+
+-- What the verbs share: checks, locks, and a memory as they answer it.
+
+create or replace function long_term_memory.check_subject(p_subject_type text, p_subject_id uuid)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_subject_type is null or p_subject_type not in ('workspace', 'candidate', 'user') then
+    raise sqlstate 'RL472' using
+      message = format('The subject type %s is unknown.', coalesce(left(p_subject_type, 100), 'null')),
+      hint = 'It is workspace, candidate or user.';
+  elsif p_subject_type <> 'workspace' and p_subject_id is null then
+    raise sqlstate 'RL474' using
+      message = format('A memory about a %s needs its subject.', p_subject_type), hint = 'Give subject_id.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_subject(text, uuid) is
+  'Refuses an unknown subject type (RL472), and a person who is not named (RL474).';
+
+-- Erasing a subject and writing about them take turns: whoever writes shares the subject, an erasure holds it alone.
+create or replace function long_term_memory.subject_key(p_org_id uuid, p_subject_type text, p_subject_id uuid)
+returns bigint language sql immutable parallel safe
+return hashtextextended('ranked_ledger: subject ' || p_org_id || ' ' || p_subject_type || ' ' || p_subject_id, 0);
+
+comment on function long_term_memory.subject_key(uuid, text, uuid) is 'The advisory lock of a subject; null where nobody is named.';
+
+create or replace function long_term_memory.share_subject(p_org_id uuid, p_subject_type text, p_subject_id uuid)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock_shared(k.key)
+  from (select long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id) as key) as k where k.key is not null;
+end
+$$;
+
+comment on function long_term_memory.share_subject(uuid, text, uuid) is 'Taken before writing about a subject: waits for an erasure, and holds up the next one.';
+
+create or replace function long_term_memory.hold_subject(p_org_id uuid, p_subject_type text, p_subject_id uuid)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise sqlstate '0A000' using
+      message = 'An erasure runs under READ COMMITTED only: an older snapshot would not see what was written last.',
+      hint = 'Call it through the API, or in a transaction of the default isolation level.';
+  end if;
+  perform pg_advisory_xact_lock(long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id));
+end
+$$;
+
+comment on function long_term_memory.hold_subject(uuid, text, uuid) is 'Taken by an erasure: nobody writes about the subject until it ends.';
+
+create or replace function long_term_memory.folded(p_text text)
+returns text language sql immutable parallel safe
+return lower(btrim(regexp_replace(p_text, '\s+', ' ', 'g')));
+
+comment on function long_term_memory.folded(text) is 'A text as it is compared: lower case, trimmed, white space folded.';
+
+create or replace function long_term_memory.embedding_of(p_embedding text, p_embedding_model text)
+returns vector language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_embedding vector := ranked_ledger.vector_of(p_embedding);
+begin
+  perform ranked_ledger.check_direction(v_embedding);
+  if (v_embedding is null) <> (coalesce(p_embedding_model, '') !~ '\S') then
+    raise sqlstate '22023' using
+      message = 'p_embedding and p_embedding_model go together.',
+      hint = 'Name the model that made the vector: vectors of two models are never compared.';
+  elsif octet_length(p_embedding_model) > 1000 then
+    raise sqlstate '22023' using message = 'p_embedding_model is longer than 1000 bytes.', hint = 'Give the model''s name.';
+  end if;
+  return v_embedding;
+end
+$$;
+
+comment on function long_term_memory.embedding_of(text, text) is
+  'The vector of a call, null where there is none. Refuses (22023) what is no vector, one of zeros, and one without its model.';
+
+create or replace function long_term_memory.grade(p_author text, p_written_by uuid, p_asserted_by text)
+returns text language sql immutable parallel safe
+return case when p_asserted_by is not null then 'asserted' when p_written_by is not null then 'verified' end;
+
+comment on function long_term_memory.grade(text, uuid, text) is
+  'How the writer is known: verified by their token, asserted by the service role, or null: a model on the service key.';
+
+create or replace function long_term_memory.memory_json(p_memory long_term_memory.agent_memories)
+returns jsonb language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select jsonb_build_object(
+    'memory_id', m.id, 'org_id', m.org_id, 'subject_type', m.subject_type, 'subject_id', m.subject_id,
+    'workspace_id', m.workspace_id, 'text', m.text, 'author', m.author,
+    'grade', long_term_memory.grade(m.author, m.written_by, m.asserted_by), 'source_run_id', m.source_run_id,
+    'written_by', m.written_by, 'asserted_by', m.asserted_by, 'reviewed_at', m.reviewed_at, 'reviewed_by', m.reviewed_by,
+    'review_outcome', m.review_outcome, 'review_grade', m.review_grade, 'can_use_as_instruction', m.can_use_as_instruction,
+    'embedding_model', nullif(m.embedding_model, ''), 'created_at', m.created_date, 'updated_at', m.updated_at,
+    'expires_at', m.expires_at, 'erased_at', m.redacted_at)
+  from (select (p_memory).*) as m
+$$;
+
+comment on function long_term_memory.memory_json(long_term_memory.agent_memories) is 'A memory as every verb answers it (docs/sql-api.md).';
+
+create or replace function long_term_memory.live_memory(p_org_id uuid, p_memory_id uuid)
+returns long_term_memory.agent_memories language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory long_term_memory.agent_memories;
+begin
+  select * into v_memory from long_term_memory.agent_memories m
+  where m.id = p_memory_id and m.org_id = p_org_id for no key update;
+  if v_memory.id is null then
+    raise sqlstate 'RL404' using
+      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
+      hint = 'Check the id and the organization.';
+  elsif v_memory.redacted_at is not null then
+    raise sqlstate 'RL410' using
+      message = format('The memory %s was erased.', p_memory_id),
+      detail = format('It was erased at %s.', to_jsonb(v_memory.redacted_at) #>> '{}'),
+      hint = 'Nothing of its words is left.';
+  end if;
+  return v_memory;
+end
+$$;
+
+comment on function long_term_memory.live_memory(uuid, uuid) is
+  'A memory of the organization, locked for a change. RL404 where it has none, RL410 where it was erased.';
+
+create or replace function long_term_memory.note_event(
+  p_org_id uuid, p_memory_id uuid, p_action text, p_caller long_term_memory.caller, p_asserted_by text default null,
+  p_outcome text default null, p_note text default null, p_text_before text default null)
+returns void language sql
+set search_path = public, extensions, pg_temp
+as $$
+  insert into long_term_memory.memory_events (org_id, memory_id, action, outcome, grade, actor_id, asserted_by, note, text_before)
+  values (p_org_id, p_memory_id, p_action, p_outcome,
+          case when p_asserted_by is not null then 'asserted' when (p_caller).user_id is not null then 'verified' else 'service' end,
+          (p_caller).user_id, p_asserted_by, p_note, p_text_before)
+$$;
+
+comment on function long_term_memory.note_event(uuid, uuid, text, long_term_memory.caller, text, text, text, text) is
+  'Writes down what became of a memory, by whom, and in which grade.';
+
+create or replace function long_term_memory.check_note(p_note text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if octet_length(p_note) > 2000 then
+    raise sqlstate '22023' using message = 'p_note is longer than 2000 bytes.', hint = 'Say it in fewer words.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_note(text) is 'Refuses (22023) a note above 2000 bytes.';
+
+-- long_term_memory/430_memory_schema_version.sql --------------------------------------------------------------------
+
+create or replace function public.memory_schema_version()
+returns int language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$ select 1 $$;
+
+comment on function public.memory_schema_version() is
+  'The version of the long-term memory''s SQL API. A client asks once and names what does not fit.';
+
+-- long_term_memory/700_public_functions.sql -------------------------------------------------------------------------
+
+-- The RPCs of docs/sql-api.md. Those that people may call are pairs: in public with the caller's rights, and behind it in
+-- long_term_memory with the owner's.
+create or replace function long_term_memory.functions_for_people()
+returns text[] language sql immutable parallel safe
+return array[
+  'correct_memory', 'erase_subject', 'forget_memory', 'memory_usage', 'pending_reviews', 'recall_memories', 'remember',
+  'review_memory', 'subject_access'];
+
+comment on function long_term_memory.functions_for_people() is 'Names of the RPCs that a person''s token may call.';
+
+create or replace function long_term_memory.functions_for_the_service()
+returns text[] language sql immutable parallel safe
+return array['adopt_memories', 'attribute_decision', 'expire_memories', 'map_workspace', 'set_member', 'set_organization'];
+
+comment on function long_term_memory.functions_for_the_service() is 'Names of the RPCs that only the service role may call.';
+
+create or replace function long_term_memory.our_functions()
+returns setof regprocedure language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  -- a host may have a function of one of these names with other arguments, and its rights are the host's: ours pin this path
+  select p.oid::regprocedure from pg_proc p
+  where p.pronamespace = 'long_term_memory'::regnamespace
+     or (p.pronamespace = 'public'::regnamespace and 'search_path=public, extensions, pg_temp' = any (p.proconfig)
+         and p.proname = any (long_term_memory.functions_for_people() || long_term_memory.functions_for_the_service()
+                              || array['memory_schema_version']))
+$$;
+
+comment on function long_term_memory.our_functions() is 'The functions of the long-term memory, in public and in its own schema.';
+
+-- long_term_memory/800_access.sql -----------------------------------------------------------------------------------
+
+-- Who may do what, in one place. Default privileges of a project are never altered: what they gave is taken back by name.
+do $do$
+declare
+  v_object regclass;
+begin
+  for v_object in
+    select c.oid from pg_class c where c.relnamespace = 'long_term_memory'::regnamespace and c.relkind = 'r'
+  loop
+    execute format('revoke all on table %s from public, anon, authenticated, service_role', v_object);
+    execute format('grant select, insert, update, delete on table %s to service_role', v_object);
+    execute format('drop policy if exists service_role_all on %s', v_object);
+    execute format('create policy service_role_all on %s for all to service_role using (true) with check (true)', v_object);
+    execute format('comment on policy service_role_all on %s is %L', v_object, 'The service role alone reads and writes.');
+  end loop;
+  for v_object in
+    select c.oid from pg_class c where c.relnamespace = 'long_term_memory'::regnamespace and c.relkind = 'S'
+  loop
+    execute format('revoke all on sequence %s from public, anon, authenticated', v_object);
+    execute format('grant usage on sequence %s to service_role', v_object);
+  end loop;
+end
+$do$;
+
+do $do$
+declare
+  v_function record;
+begin
+  for v_function in
+    select f.name, p.proname, p.prorettype = 'trigger'::regtype as is_trigger
+    from long_term_memory.our_functions() as f (name) join pg_proc p on p.oid = f.name
+  loop
+    execute format('revoke execute on function %s from public, anon, authenticated, service_role', v_function.name);
+    if not v_function.is_trigger then
+      execute format('grant execute on function %s to service_role', v_function.name);
+    end if;
+    if v_function.proname = any (long_term_memory.functions_for_people() || array['memory_schema_version']) then
+      execute format('grant execute on function %s to authenticated', v_function.name);
+    end if;
+  end loop;
+end
+$do$;
+
+-- The API learns at commit what is new.
+notify pgrst, 'reload schema';
