@@ -51,6 +51,7 @@ FUNCTIONS: Final = (
     "touch_decision_recall",
     "unlink_decisions",
 )
+_MEMORY_VERSION: Final = "memory_schema_version"
 _TABLES: Final = ("agent_decision_ledger", "agent_decision_edges")
 _CLOSED: Final = (401, 403, 404)
 _SECONDS: Final = 10.0
@@ -115,7 +116,7 @@ def examine(
             status = ledger.status(everywhere=everywhere)
         except RankedLedgerError as error:
             return Diagnosis(tuple(_unanswered(error, client, connection)), error=error)
-        findings = [*_installed(status), _visible(client, connection)]
+        findings = [*_installed(status), *_long_term_memory(client, connection), _visible(client, connection)]
         findings.append(_public(client, connection, public_key))
         findings += _own_checks(status)
         return Diagnosis((*findings, _contents(status), *_failures(status)), status)
@@ -184,9 +185,12 @@ def _unanswered(error: RankedLedgerError, client: httpx.Client, connection: Conn
             f"run `{RELOAD};` in the SQL editor; if that does not help, push the migrations again",
         )
         return
+    memory = list(_long_term_memory(client, connection))
+    yield from memory
+    alone = any(one.state == "ok" for one in memory)  # the long-term memory needs no ledger
     yield Finding(
         "installed",
-        "problem",
+        "note" if alone else "problem",
         "The ledger is not installed in this project, or PostgREST has not seen it yet.",
         f"run `ranked-ledger init`, then `{INSTALL_COMMAND}`; if you did: `{RELOAD};` in the SQL editor",
     )
@@ -203,6 +207,18 @@ def _installed(status: Status) -> Iterator[Finding]:
         "ok",
         f"Schema version {status.schema_version} on PostgreSQL {status.postgres_version}, {vector}.",
     )
+
+
+def _long_term_memory(client: httpx.Client, connection: Connection) -> Iterator[Finding]:
+    """Whether the other store is there: nothing is said where nothing was learnt."""
+    answer = _ask(client, "POST", f"{connection.rest_url}/rpc/{_MEMORY_VERSION}", connection)
+    if answer is not None and answer.status_code == 200 and answer.text.strip().isdigit():
+        version = answer.text.strip()
+        yield Finding(
+            "long-term memory", "ok", f"The long-term memory is installed, schema version {version}."
+        )
+    elif answer is not None and answer.status_code == 404:
+        yield Finding("long-term memory", "note", "The long-term memory is not installed.")
 
 
 def _visible(client: httpx.Client, connection: Connection) -> Finding:
@@ -241,7 +257,7 @@ def _public(client: httpx.Client, connection: Connection, key: str | None) -> Fi
     public = Connection(connection.rest_url, headers)
     tries = [
         ("POST", f"call {name}", f"{public.rest_url}/rpc/{name}")
-        for name in ("ledger_status", "list_decisions")
+        for name in ("ledger_status", "list_decisions", _MEMORY_VERSION)
     ]
     tries += [("GET", f"read {name}", f"{public.rest_url}/{name}?limit=1") for name in _TABLES]
     let_in, unclear = [], []

@@ -20,7 +20,10 @@ from ranked_ledger.errors import RankedLedgerError
 
 LEDGER: Final = "decision_ledger"
 OPEN_BRAIN: Final = "open_brain"
+LONG_TERM_MEMORY: Final = "long_term_memory"
 
+# An area that needs another one before it. The long-term memory needs none, and nothing needs it.
+_STANDS_ON: Final = {LEDGER: OPEN_BRAIN}
 _NAME: Final = re.compile(r"^(\d+)_(.+)\.sql$")
 _HOST: Final = "agent_memories"  # whatever makes the tables that the ledger stands on names this one
 _STAMP: Final = "%Y%m%d%H%M%S"
@@ -118,7 +121,9 @@ def plan_copies(project: Path | str, areas: Sequence[str] = (LEDGER,)) -> Plan:
     copies: list[Copy] = []
     present: list[Copy] = []
     moved: list[Path] = []
-    newest, last = max(((one[0], one[1]) for one in theirs), key=lambda one: int(one[0]), default=("0", None))
+    newest = max((version for version, _, _ in theirs), key=int, default="0")
+    bound = _without(theirs, LONG_TERM_MEMORY)
+    last = max(bound, key=lambda one: int(one[0]))[1] if bound else None
     for migration in (one for one in migrations() if one.area in areas):
         there = [(path, text) for _, path, text in theirs if _is_copy(text, migration)]
         if there:
@@ -129,10 +134,11 @@ def plan_copies(project: Path | str, areas: Sequence[str] = (LEDGER,)) -> Plan:
                     hint="if you edited it, put your changes into a migration of your own and restore it; if "
                     "it comes from another version of ranked-ledger, install that one or move the file away",
                 )
-            if not copies or same != [last]:
+            below = _STANDS_ON.get(migration.area)
+            if same != [last] or all(copy.migration.area != below for copy in copies):
                 present.append(Copy(migration, same[0]))
                 continue
-            moved += same  # what it stands on is written now, and nothing of theirs comes after it
+            moved += same  # what it stands on is written now, and nothing that could need it comes after it
         version = migration.version if int(migration.version) > int(newest) else _after(newest)
         newest = version
         copies.append(Copy(migration, folder / f"{version}_{migration.area}.sql"))
@@ -155,10 +161,15 @@ def _theirs(folder: Path) -> list[tuple[str, Path, str]]:
     return found
 
 
+def _without(theirs: Sequence[tuple[str, Path, str]], *areas: str) -> list[tuple[str, Path, str]]:
+    """What is there but our files of these areas."""
+    ours = [one for one in migrations() if one.area in areas]
+    return [found for found in theirs if not any(_is_copy(found[2], one) for one in ours)]
+
+
 def _lacks_host(areas: Sequence[str], theirs: Sequence[tuple[str, Path, str]]) -> bool:
-    ledger = [one for one in migrations() if one.area == LEDGER]
-    others = [text for _, _, text in theirs if not any(_is_copy(text, one) for one in ledger)]
-    return LEDGER in areas and OPEN_BRAIN not in areas and not any(_HOST in text for text in others)
+    others = _without(theirs, LEDGER, LONG_TERM_MEMORY)  # both name the table, and make none of that name
+    return LEDGER in areas and OPEN_BRAIN not in areas and not any(_HOST in text for _, _, text in others)
 
 
 def _is_copy(text: str, migration: Migration) -> bool:
@@ -168,8 +179,7 @@ def _is_copy(text: str, migration: Migration) -> bool:
 def _check_order(copies: Sequence[Copy], theirs: Sequence[tuple[str, Path, str]]) -> None:
     """The Open Brain tables come before the ledger, which stands on them."""
     for copy in copies:
-        later = [one for one in migrations() if one.version > copy.migration.version]
-        for one in later:
+        for one in (one for one in migrations() if _STANDS_ON.get(one.area) == copy.migration.area):
             if blocking := next((path for _, path, text in theirs if _is_copy(text, one)), None):
                 raise ShippedError(
                     f"{copy.migration.area} has to come before {one.area}, and {blocking} is there already",

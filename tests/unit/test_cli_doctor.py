@@ -41,8 +41,11 @@ def named(found: doctor.Diagnosis, name: str) -> doctor.Finding:
     return next(one for one in found.findings if one.name == name)
 
 
-def healthy(mock: respx.MockRouter, **status: object) -> None:
+def healthy(mock: respx.MockRouter, *, memory: object = None, **status: object) -> None:
     mock.post(f"{REST}/rpc/ledger_schema_version").respond(json=1)
+    mock.post(f"{REST}/rpc/memory_schema_version", headers={"apikey": KEY}).respond(
+        404 if memory is None else 200, json=ABSENT if memory is None else memory
+    )
     mock.post(f"{REST}/rpc/ledger_status", headers={"apikey": KEY}).respond(json=STATUS | status)
     mock.get(f"{REST}/").respond(json={"paths": PATHS})
 
@@ -59,6 +62,34 @@ def test_not_installed(ledger: RankedLedger, respx_mock: respx.MockRouter) -> No
     found = examine(ledger)
     assert not found.healthy
     assert "db push" in (named(found, "installed").next or "")
+
+
+def test_only_the_long_term_memory_is_installed(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(f"{REST}/rpc/memory_schema_version").respond(json=1)
+    respx_mock.post(url__startswith=f"{REST}/rpc/").respond(404, json=ABSENT)
+    respx_mock.get(url__startswith=f"{REST}/agent_decision_ledger").respond(404, json={"code": "42P01"})
+    found = examine(ledger)
+    assert found.healthy
+    assert named(found, "long-term memory").text == "The long-term memory is installed, schema version 1."
+    assert named(found, "installed").state == "note"
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        (None, ("note", "The long-term memory is not installed.")),
+        (1, ("ok", "The long-term memory is installed, schema version 1.")),
+        ("<html>", None),
+    ],
+)
+def test_the_long_term_memory_beside_the_ledger(
+    ledger: RankedLedger, respx_mock: respx.MockRouter, memory: object, said: tuple[str, str] | None
+) -> None:
+    healthy(respx_mock, memory=memory)
+    found = examine(ledger)
+    assert found.healthy
+    learnt = [(one.state, one.text) for one in found.findings if one.name == "long-term memory"]
+    assert learnt == ([] if said is None else [said])
 
 
 def test_installed_but_not_seen(ledger: RankedLedger, respx_mock: respx.MockRouter) -> None:

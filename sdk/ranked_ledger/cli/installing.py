@@ -30,16 +30,32 @@ _WITHOUT_HOST = (
 _SIGNS = {"ok": ("ok", "green"), "note": ("--", "cyan"), "problem": ("!!", "bold red")}
 
 
-@commands.command(epilog="Example: ranked-ledger init . --with-open-brain --dry-run")
+@commands.command(
+    epilog="Example: ranked-ledger init . --with-open-brain --ledger --long-term-memory --dry-run"
+)
 def init(
     folder: Annotated[
         Path, typer.Argument(help="The project's root, which holds (or gets) supabase/.")
     ] = Path("."),
-    ledger: Annotated[bool, typer.Option("--ledger/--no-ledger", help="The decision ledger.")] = True,
+    ledger: Annotated[
+        bool | None,
+        typer.Option(
+            "--ledger/--no-ledger",
+            help="The decision ledger; without either word: yes, unless --long-term-memory is given.",
+            show_default=False,
+        ),
+    ] = None,
     with_open_brain: Annotated[
         bool,
         typer.Option(
-            "--with-open-brain", help="Also the Open Brain tables that it stands on, for an empty project."
+            "--with-open-brain",
+            help="Also the Open Brain tables that the ledger stands on, for an empty project.",
+        ),
+    ] = False,
+    long_term_memory: Annotated[
+        bool,
+        typer.Option(
+            "--long-term-memory", help="The long-term memory, which needs neither; with --ledger, both."
         ),
     ] = False,
     dry_run: Annotated[
@@ -53,7 +69,14 @@ def init(
     edited is refused. Without the Supabase CLI: paste each file, in the order of their names, into the
     dashboard's SQL editor and run it.
     """
-    areas = [shipped.OPEN_BRAIN] * with_open_brain + [shipped.LEDGER] * ledger
+    if ledger is None:
+        ledger = not long_term_memory
+    wanted = {
+        shipped.OPEN_BRAIN: with_open_brain,
+        shipped.LEDGER: ledger,
+        shipped.LONG_TERM_MEMORY: long_term_memory,
+    }
+    areas = [area for area, chosen in wanted.items() if chosen]
     plan = shipped.plan_copies(folder, areas)
     if not dry_run:
         plan.carry_out()
