@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from asyncio import sleep
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import httpx
-
-from ranked_ledger import batches, calls, embeddings, recording, wire
-from ranked_ledger.calls import Call
+from ranked_ledger import batches, calls, embeddings, recording
 from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.models import (
     UNSET,
@@ -36,8 +30,6 @@ from ranked_ledger.recalling import AsyncRecalling
 from ranked_ledger.session import given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
 
-T = TypeVar("T")
-
 
 class AsyncRankedLedger(AsyncRecalling):
     """`RankedLedger` for asyncio: the same methods with the same arguments, awaited.
@@ -49,22 +41,6 @@ class AsyncRankedLedger(AsyncRecalling):
         >>> async with AsyncRankedLedger.from_env(workspace="acme") as ledger:        # doctest: +SKIP
         ...     await ledger.record("Invoices are immutable once sent", importance=0.9)
     """
-
-    _new_http = httpx.AsyncClient
-    _http_kind = httpx.AsyncClient
-
-    async def aclose(self) -> None:
-        """Close the connections, unless they belong to a given `http_client` or another client's copy."""
-        if self._owned:
-            await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def record(
         self,
@@ -225,35 +201,3 @@ class AsyncRankedLedger(AsyncRecalling):
     async def forget(self, decision: DecisionRef) -> Forgotten:
         """As `RankedLedger.forget`."""
         return await self._run(calls.forget(self.workspace, decision))
-
-    async def _run(self, call: Call[T]) -> T:
-        if not self._gate.passed:
-            wire.check_version(await self._answer(calls.schema_version()))
-            self._gate.passed = True
-        return await self._answer(call)
-
-    async def _answer(self, call: Call[T]) -> T:
-        request = self._request(call)
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                # a redirect would carry `apikey` to another host
-                response = await self._http.send(request, follow_redirects=False)
-                return wire.decode(call, response, datetime.now(UTC))
-            except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
-                wait = self._wait(problem, attempt, call.repeatable)
-            await sleep(wait)
-
-    async def _completed(self, call: Call[T], name: str, text: str) -> Call[T]:
-        return embeddings.complete(call, name, await self._embed([text]), self._options.embedder)
-
-    async def _embed(self, texts: Sequence[str]) -> list[str] | None:
-        embedder = self._options.embedder
-        if embedder is None or not texts:
-            return None
-        try:
-            return embeddings.checked(await embeddings.embed_async(embedder, texts), texts)
-        except Exception as error:
-            embeddings.fall_back(error, self._options.on_embedding_failure)
-            return None

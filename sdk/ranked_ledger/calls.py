@@ -38,6 +38,7 @@ from ranked_ledger.models import (
     WorkspaceSettings,
 )
 from ranked_ledger.recalls import Recall
+from ranked_ledger.wording import Store
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -51,6 +52,7 @@ class Call(Generic[T]):
     """One RPC: its function, its JSON body, what its answer becomes, and whether a repeat is safe.
 
     `seconds`: what the server may take for it; a client with a shorter timeout waits as long.
+    `store`: whose function it is, which says in which words its refusals reach people.
     """
 
     function: str
@@ -58,17 +60,19 @@ class Call(Generic[T]):
     parse: Callable[[Any], T]
     repeatable: bool = True
     seconds: float = 0.0
+    store: Store = "ledger"
 
     def adding(self, **body: Any) -> Call[T]:
         """The same call with more arguments: an embedding that was computed after the rest was checked."""
-        return replace(self, body={**self.body, **_set(**body)})
+        return replace(self, body={**self.body, **sent(**body)})
 
 
-def _model(model: type[M]) -> Callable[[Any], M]:
+def as_model(model: type[M]) -> Callable[[Any], M]:
+    """How an answer is read that is one model."""
     return model.model_validate
 
 
-def _set(**body: Any) -> dict[str, Any]:
+def sent(**body: Any) -> dict[str, Any]:
     """The arguments that were set: None and empty lists and mappings mean the function's default."""
     return {f"p_{name}": value for name, value in body.items() if value is not None and value not in ([], {})}
 
@@ -78,15 +82,15 @@ def schema_version() -> Call[int]:
 
 
 def status(workspace: str | None) -> Call[Status]:
-    return Call("ledger_status", _set(workspace_id=workspace), _model(Status))
+    return Call("ledger_status", sent(workspace_id=workspace), as_model(Status))
 
 
 def record(workspace: str, element: Mapping[str, Any], *, key: str | None) -> Call[Decision]:
     """`element` comes from `recording.checked`."""
     return Call(
         "record_decision",
-        _set(workspace_id=workspace, **element, idempotency_key=idempotency_key(key)),
-        _model(Decision),
+        sent(workspace_id=workspace, **element, idempotency_key=idempotency_key(key)),
+        as_model(Decision),
         repeatable=key is not None,
     )
 
@@ -108,19 +112,19 @@ def record_many(
     body = {"p_workspace_id": workspace, "p_decisions": list(elements)}
     return Call(
         "record_decisions",
-        body | _set(idempotency_key=idempotency_key(key)),
+        body | sent(idempotency_key=idempotency_key(key)),
         parse,
         repeatable=key is not None,
     )
 
 
 def get(workspace: str, decision: DecisionRef) -> Call[DecisionDetail]:
-    body = _set(workspace_id=workspace, memory_id=check.decision("decision", decision))
-    return Call("get_decision", body, _model(DecisionDetail))
+    body = sent(workspace_id=workspace, memory_id=check.decision("decision", decision))
+    return Call("get_decision", body, as_model(DecisionDetail))
 
 
 def impact(workspace: str, decision: DecisionRef, *, max_depth: int | None, limit: int) -> Call[Impact]:
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         memory_id=check.decision("decision", decision),
         max_depth=None
@@ -128,7 +132,7 @@ def impact(workspace: str, decision: DecisionRef, *, max_depth: int | None, limi
         else check.whole("max_depth", max_depth, minimum=1, maximum=check.MAX_DEPTH),
         limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
     )
-    return Call("decision_impact", body, _model(Impact))
+    return Call("decision_impact", body, as_model(Impact))
 
 
 def timeline(
@@ -149,7 +153,7 @@ def timeline(
         raise InvalidArgumentError(
             f"lifecycle must be one of {', '.join(get_args(Lifecycle))}, or some of them"
         )
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         project_id=check.name("project", project),
         task_id=check.name("task", task),
@@ -173,15 +177,15 @@ def link(
     relation: Relation,
     metadata: Mapping[str, Any] | None,
 ) -> Call[Edge]:
-    body = _set(
+    body = sent(
         **_edge(workspace, decision, to, relation),
         metadata=None if metadata is None else check.mapping("metadata", metadata),
     )
-    return Call("link_decisions", body, _model(Edge))
+    return Call("link_decisions", body, as_model(Edge))
 
 
 def unlink(workspace: str, decision: DecisionRef, to: DecisionRef, relation: Relation) -> Call[Edge]:
-    return Call("unlink_decisions", _set(**_edge(workspace, decision, to, relation)), _model(Edge))
+    return Call("unlink_decisions", sent(**_edge(workspace, decision, to, relation)), as_model(Edge))
 
 
 def _edge(workspace: str, decision: DecisionRef, to: DecisionRef, relation: Relation) -> dict[str, str]:
@@ -198,7 +202,7 @@ def _edge(workspace: str, decision: DecisionRef, to: DecisionRef, relation: Rela
 def supersede(
     workspace: str, old: DecisionRef, *, by: DecisionRef, reason: str | None, actor: str | None
 ) -> Call[Superseded]:
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         old=check.decision("old", old),
         new=check.decision("by", by),
@@ -207,7 +211,7 @@ def supersede(
     )
     if body["p_old"] == body["p_new"]:
         raise InvalidArgumentError("a decision cannot supersede itself")
-    return Call("supersede_decision", body, _model(Superseded))
+    return Call("supersede_decision", body, as_model(Superseded))
 
 
 def set_lifecycle(
@@ -220,33 +224,33 @@ def set_lifecycle(
 ) -> Call[Decision]:
     if str(lifecycle) == "superseded":
         raise InvalidArgumentError("lifecycle cannot be set to superseded", hint="use supersede(old, by=new)")
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         memory_id=check.decision("decision", decision),
         lifecycle=check.one_of("lifecycle", lifecycle, get_args(SettableLifecycle)),
         reason=check.optional_text("reason", reason),
         actor=check.name("actor", actor),
     )
-    return Call("set_decision_lifecycle", body, _model(Decision))
+    return Call("set_decision_lifecycle", body, as_model(Decision))
 
 
 def set_importance(workspace: str, decision: DecisionRef, importance: float) -> Call[Decision]:
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         memory_id=check.decision("decision", decision),
         importance=check.fraction("importance", importance),
     )
-    return Call("set_decision_importance", body, _model(Decision))
+    return Call("set_decision_importance", body, as_model(Decision))
 
 
 def pin(workspace: str, decision: DecisionRef, pinned: bool) -> Call[Decision]:
-    body = _set(workspace_id=workspace, memory_id=check.decision("decision", decision), pinned=pinned)
-    return Call("pin_decision", body, _model(Decision))
+    body = sent(workspace_id=workspace, memory_id=check.decision("decision", decision), pinned=pinned)
+    return Call("pin_decision", body, as_model(Decision))
 
 
 def forget(workspace: str, decision: DecisionRef) -> Call[Forgotten]:
-    body = _set(workspace_id=workspace, memory_id=check.decision("decision", decision))
-    return Call("forget_decision", body, _model(Forgotten))
+    body = sent(workspace_id=workspace, memory_id=check.decision("decision", decision))
+    return Call("forget_decision", body, as_model(Forgotten))
 
 
 def mark_usage(
@@ -263,36 +267,36 @@ def mark_usage(
         recall = recall.request_id
     why = check.optional_text("reason", reason)
     marks = [{"memory_id": one, "reason": why} for one in check.decisions("decisions", ignored)]
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         request_id=check.uuid("recall", recall),
         used=check.decisions("decisions", used),
         ignored=marks,
     )
-    return Call("mark_recall_usage", body, _model(UsageMarked))
+    return Call("mark_recall_usage", body, as_model(UsageMarked))
 
 
 def policy_stats(workspace: str, since: datetime | None) -> Call[list[PolicyStats]]:
-    body = _set(workspace_id=workspace, since=None if since is None else check.moment("since", since))
+    body = sent(workspace_id=workspace, since=None if since is None else check.moment("since", since))
     return Call("recall_policy_stats", body, TypeAdapter(list[PolicyStats]).validate_python)
 
 
 def prune_traces(workspace: str, before: datetime, limit: int) -> Call[Pruned]:
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         before=check.moment("before", before),
         limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_PRUNED),
     )
-    return Call("prune_traces", body, _model(Pruned))
+    return Call("prune_traces", body, as_model(Pruned))
 
 
 def settings(workspace: str) -> Call[WorkspaceSettings]:
-    return Call("get_workspace_settings", _set(workspace_id=workspace), _model(WorkspaceSettings))
+    return Call("get_workspace_settings", sent(workspace_id=workspace), as_model(WorkspaceSettings))
 
 
 def set_text_config(workspace: str, text_config: str | None) -> Call[WorkspaceSettings]:
-    body = _set(workspace_id=workspace, text_config=check.name("text_config", text_config))
-    return Call("set_text_config", body, _model(WorkspaceSettings), seconds=_LONGEST_CALL)
+    body = sent(workspace_id=workspace, text_config=check.name("text_config", text_config))
+    return Call("set_text_config", body, as_model(WorkspaceSettings), seconds=_LONGEST_CALL)
 
 
 def set_similarity_range(
@@ -303,23 +307,23 @@ def set_similarity_range(
     floor, ceiling = (None, None) if limits is None else map(check.cosine, ("floor", "ceiling"), limits)
     if floor is not None and ceiling is not None and floor >= ceiling:
         raise InvalidArgumentError(f"floor must be below ceiling; they are {floor!r} and {ceiling!r}")
-    body = _set(workspace_id=workspace, embedding_model=model, floor=floor, ceiling=ceiling)
-    return Call("set_similarity_range", body, _model(WorkspaceSettings))
+    body = sent(workspace_id=workspace, embedding_model=model, floor=floor, ceiling=ceiling)
+    return Call("set_similarity_range", body, as_model(WorkspaceSettings))
 
 
 def enroll_missing(workspace: str | None, limit: int) -> Call[Enrolled]:
-    body = _set(workspace_id=workspace, limit=check.whole("limit", limit, minimum=1))
-    return Call("enroll_missing_decisions", body, _model(Enrolled))
+    body = sent(workspace_id=workspace, limit=check.whole("limit", limit, minimum=1))
+    return Call("enroll_missing_decisions", body, as_model(Enrolled))
 
 
 def check_copies(workspace: str, *, after: DecisionRef | None, limit: int, mend: bool) -> Call[CopiesChecked]:
-    body = _set(
+    body = sent(
         workspace_id=workspace,
         after=None if after is None else check.decision("after", after),
         limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_CHECKED),
         mend=check.flag("mend", mend) or None,
     )
-    return Call("check_copies", body, _model(CopiesChecked))
+    return Call("check_copies", body, as_model(CopiesChecked))
 
 
 def idempotency_key(key: object) -> str | None:

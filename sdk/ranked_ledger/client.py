@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from time import sleep
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import httpx
-
-from ranked_ledger import batches, calls, embeddings, recording, wire
-from ranked_ledger.calls import Call
+from ranked_ledger import batches, calls, embeddings, recording
 from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.models import (
     UNSET,
@@ -36,8 +30,6 @@ from ranked_ledger.recalling import Recalling
 from ranked_ledger.session import given_or_new
 from ranked_ledger.timeline import DEFAULT_PAGE, Timeline, walk
 
-T = TypeVar("T")
-
 
 class RankedLedger(Recalling):
     """A client of the decision ledger in one workspace. Safe to share between threads.
@@ -60,22 +52,6 @@ class RankedLedger(Recalling):
         ...     ledger
         RankedLedger('http://127.0.0.1:54321/rest/v1', workspace='acme', project=None)
     """
-
-    _new_http = httpx.Client
-    _http_kind = httpx.Client
-
-    def close(self) -> None:
-        """Close the connections, unless they belong to a given `http_client` or another client's copy."""
-        if self._owned:
-            self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def record(
         self,
@@ -319,35 +295,3 @@ class RankedLedger(Recalling):
             >>> ledger.forget(decision).dependents                             # doctest: +SKIP
         """
         return self._run(calls.forget(self.workspace, decision))
-
-    def _run(self, call: Call[T]) -> T:
-        if not self._gate.passed:
-            wire.check_version(self._answer(calls.schema_version()))
-            self._gate.passed = True
-        return self._answer(call)
-
-    def _answer(self, call: Call[T]) -> T:
-        request = self._request(call)
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                # a redirect would carry `apikey` to another host
-                response = self._http.send(request, follow_redirects=False)
-                return wire.decode(call, response, datetime.now(UTC))
-            except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
-                wait = self._wait(problem, attempt, call.repeatable)
-            sleep(wait)
-
-    def _completed(self, call: Call[T], name: str, text: str) -> Call[T]:
-        return embeddings.complete(call, name, self._embed([text]), self._options.embedder)
-
-    def _embed(self, texts: Sequence[str]) -> list[str] | None:
-        embedder = self._options.embedder
-        if embedder is None or not texts:
-            return None
-        try:
-            return embeddings.checked(embedder.embed(texts), texts)
-        except Exception as error:
-            embeddings.fall_back(error, self._options.on_embedding_failure)
-            return None

@@ -17,21 +17,30 @@ from ranked_ledger.settings import Connection
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 
-@dataclass(frozen=True, slots=True)
-class Basics:
-    """The options that every client has."""
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """The options that every client has: how long it waits, and how often it tries again."""
 
-    workspace: str
-    project: str | None
     timeout: float
     max_retries: int
 
     def __post_init__(self) -> None:
-        arguments.text("workspace", self.workspace)
-        arguments.optional_text("project", self.project)
         if arguments.finite("timeout", self.timeout) <= 0:
             raise ConfigurationError("timeout must be above 0 seconds")
         arguments.whole("max_retries", self.max_retries, minimum=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basics(Patience):
+    """The options of a client that works in one workspace."""
+
+    workspace: str
+    project: str | None
+
+    def __post_init__(self) -> None:
+        Patience.__post_init__(self)
+        arguments.text("workspace", self.workspace)
+        arguments.optional_text("project", self.project)
 
 
 class Connected(Generic[Http]):
@@ -40,7 +49,7 @@ class Connected(Generic[Http]):
     _new_http: ClassVar[Callable[[], Any]]
     _http_kind: ClassVar[type[httpx.Client | httpx.AsyncClient]]
     _connection: Connection
-    _options: Basics
+    _options: Patience
     _http: Http
     _owned: bool
 
@@ -53,26 +62,10 @@ class Connected(Generic[Http]):
         self._owned = http is None
         self._http = type(self)._new_http() if http is None else http
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r}, workspace={self.workspace!r}, project={self.project!r})"
-
-    @property
-    def workspace(self) -> str:
-        """The workspace that every call is about."""
-        return self._options.workspace
-
-    @property
-    def project(self) -> str | None:
-        """The project that calls are about unless they name another one."""
-        return self._options.project
-
     @property
     def url(self) -> str:
         """The URL that calls go under; it holds no key."""
         return self._connection.rest_url
-
-    def _project(self, project: str | Unset | None) -> str | None:
-        return self._options.project if isinstance(project, Unset) else project
 
     def _built(self, method: str, path: str, content: bytes | None, *, seconds: float) -> httpx.Request:
         """A request. Its `repr` shows no key, nor does a traceback with its locals."""
@@ -108,3 +101,25 @@ class Connected(Generic[Http]):
         if error is problem:
             raise error
         raise error from problem
+
+
+class InWorkspace(Connected[Http]):
+    """A client whose every call is about one workspace."""
+
+    _options: Basics
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r}, workspace={self.workspace!r}, project={self.project!r})"
+
+    @property
+    def workspace(self) -> str:
+        """The workspace that every call is about."""
+        return self._options.workspace
+
+    @property
+    def project(self) -> str | None:
+        """The project that calls are about unless they name another one."""
+        return self._options.project
+
+    def _project(self, project: str | Unset | None) -> str | None:
+        return self._options.project if isinstance(project, Unset) else project

@@ -15,8 +15,9 @@
         │   └── SchemaTooNewError             upgrade this package
         ├── AuthenticationError               the key is wrong, expired or missing
         ├── PermissionDeniedError             the key is right, its role may not do this
-        ├── NotFoundError (LookupError)       no such decision, trace or edge end in this workspace
+        ├── NotFoundError (LookupError)       no such decision, trace, edge end, memory, organization
         ├── GoneError                         it was there and has been forgotten
+        ├── ErasedTextError                   the text was erased for this person, and is not taken again
         ├── ConflictError                     the idempotency key or request id belongs to another request
         ├── LoopError                         the edge or the supersession would close a loop
         ├── RateLimitError                    too many requests; `retry_after` says how long to wait
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from ranked_ledger.models import Decision
+    from ranked_ledger.wording import Store
 
 INSTALL_COMMAND: Final = "supabase db push"
 
@@ -152,15 +154,21 @@ class AuthenticationError(APIError):
 
 
 class PermissionDeniedError(APIError):
-    """The key was accepted, but its role may not use the ledger."""
+    """The key was accepted, but its role may not use the ledger; or the person's role in the organization
+    does not let them do this.
+    """
 
 
 class NotFoundError(APIError, LookupError):
-    """There is no such decision, trace or edge end in this workspace."""
+    """There is no such decision, trace or edge end in this workspace; no such memory in this organization."""
 
 
 class GoneError(APIError):
-    """The decision was here and has been forgotten."""
+    """The decision or the memory was here and has been forgotten or erased."""
+
+
+class ErasedTextError(APIError):
+    """The text was erased for this person before, and the digest key proves it. Nothing was written."""
 
 
 class ConflictError(APIError):
@@ -200,6 +208,12 @@ BY_CODE: Final[Mapping[str, type[RankedLedgerError]]] = MappingProxyType(
         "RL461": LoopError,
         "RL462": InvalidArgumentError,
         "RL463": DimensionError,
+        "RL471": InvalidArgumentError,  # a blank text
+        "RL472": InvalidArgumentError,  # an unknown type of subject
+        "RL473": InvalidArgumentError,  # an unknown author
+        "RL474": InvalidArgumentError,  # a personal memory without the person
+        "RL475": InvalidArgumentError,  # an expiry in the past
+        "RL476": ErasedTextError,
         "RL501": NotInstalledError,
         "23505": ConflictError,
         "23514": InvalidArgumentError,
@@ -268,6 +282,25 @@ HINTS: Final[Mapping[type[RankedLedgerError], str]] = MappingProxyType(
         UnexpectedResponseError: "check that the URL is that of a Supabase project or of PostgREST itself",
     }
 )
+
+
+# The same for the long-term memory, where it is another.
+MEMORY_HINTS: Final[Mapping[type[RankedLedgerError], str]] = MappingProxyType(
+    {
+        NotInstalledError: f"run `{INSTALL_COMMAND}` in the project that holds the long-term memory's "
+        "migrations (`ranked-ledger init --long-term-memory` puts them there); if they are pushed already, "
+        "reload PostgREST with `notify pgrst, 'reload schema'`",
+        AuthenticationError: "the key or the access token is wrong or has expired: take a fresh access "
+        "token, and a key of the same project as the URL",
+        PermissionDeniedError: "it takes another role in the organization, or the project's secret key; a "
+        "publishable key alone may do nothing: give an `access_token` with it",
+    }
+)
+
+
+def hint_for(kind: type[RankedLedgerError], store: Store) -> str | None:
+    """What to do next about an error of a store's, where the server gives no hint of its own."""
+    return (MEMORY_HINTS.get(kind) if store == "memory" else None) or HINTS.get(kind)
 
 
 def classify(code: str | None, status: int) -> type[RankedLedgerError]:

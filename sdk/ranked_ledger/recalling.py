@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 from uuid import UUID
 
 from ranked_ledger import asking, calls
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
-from ranked_ledger.calls import Call
 from ranked_ledger.models import UNSET, DecisionRef, Fusion, Unset, UsageMarked, Weights
 from ranked_ledger.recalls import Recall
 from ranked_ledger.session import given_or_new
 from ranked_ledger.upkeep import AsyncUpkeep, Upkeep
 
-T = TypeVar("T")
-
 
 class Recalling(Upkeep):
     """The part of `RankedLedger` that recalls."""
-
-    def _completed(self, call: Call[T], name: str, text: str) -> Call[T]:
-        raise NotImplementedError
 
     def recall(
         self,
@@ -154,9 +147,6 @@ class Recalling(Upkeep):
 
 class AsyncRecalling(AsyncUpkeep):
     """The part of `AsyncRankedLedger` that recalls."""
-
-    async def _completed(self, call: Call[T], name: str, text: str) -> Call[T]:
-        raise NotImplementedError
 
     async def recall(
         self,

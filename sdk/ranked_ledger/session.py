@@ -1,56 +1,38 @@
-"""What both clients know and neither waits for: connection, options, and whether the schema was checked."""
+"""What both clients of the ledger know and neither waits for: connection, options, and how they are made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Self, TypeVar, get_args
+from typing import Any, Final, Generic, Self, TypeVar
 from uuid import UUID, uuid4
 
-import httpx
-
-from ranked_ledger import arguments, settings, wire
-from ranked_ledger.calls import Call
-from ranked_ledger.connected import Basics, Connected, Http
-from ranked_ledger.embeddings import AsyncEmbedder, Embedder, OnEmbeddingFailure
-from ranked_ledger.errors import ConfigurationError
+from ranked_ledger import arguments, calls, settings
+from ranked_ledger.calling import AnyEmbedder, Caller, EmbeddingOptions, Gate
+from ranked_ledger.connected import Basics, Http, InWorkspace
+from ranked_ledger.embeddings import OnEmbeddingFailure
 from ranked_ledger.models import UNSET, Unset
 from ranked_ledger.settings import Connection, SupabaseClient
 
 Key = TypeVar("Key", bound=str | UUID)
-AnyEmbedder = TypeVar("AnyEmbedder", bound=Embedder | AsyncEmbedder)
 
 DEFAULT_TIMEOUT: Final = 10.0
 DEFAULT_RETRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Options(Basics, Generic[AnyEmbedder]):
+@dataclass(frozen=True, kw_only=True)
+class Options(EmbeddingOptions[AnyEmbedder], Basics, Generic[AnyEmbedder]):
     """What `with_options` can change."""
-
-    embedder: AnyEmbedder | None
-    on_embedding_failure: OnEmbeddingFailure
 
     def __post_init__(self) -> None:
         Basics.__post_init__(self)
-        arguments.one_of("on_embedding_failure", self.on_embedding_failure, get_args(OnEmbeddingFailure))
-        if self.embedder is not None:
-            arguments.text("embedder.model", getattr(self.embedder, "model", None))
-            if not callable(getattr(self.embedder, "embed", None)):
-                raise ConfigurationError("embedder has no method embed(texts)")
+        EmbeddingOptions.__post_init__(self)
 
 
-@dataclass(slots=True)
-class Gate:
-    """Whether the schema's version was found to fit; shared by the copies that `with_options` makes."""
-
-    passed: bool = False
-
-
-class Session(Connected[Http], Generic[Http, AnyEmbedder]):
+class Session(InWorkspace[Http], Caller[Http], Generic[Http, AnyEmbedder]):
     """The part of a client that is the same for both: how it is made, and what it knows."""
 
+    _ask_version = staticmethod(calls.schema_version)
     _options: Options[AnyEmbedder]
-    _gate: Gate
 
     def __init__(
         self,
@@ -65,7 +47,14 @@ class Session(Connected[Http], Generic[Http, AnyEmbedder]):
         on_embedding_failure: OnEmbeddingFailure = "raise",
         http_client: Http | None = None,
     ) -> None:
-        options = Options(workspace, project, timeout, max_retries, embedder, on_embedding_failure)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            embedder=embedder,
+            on_embedding_failure=on_embedding_failure,
+        )
         self._begin(settings.project(url, key), options, http_client)
 
     def _begin(
@@ -101,7 +90,14 @@ class Session(Connected[Http], Generic[Http, AnyEmbedder]):
         Example:
             >>> ledger = RankedLedger.from_env(workspace="acme", project="billing")     # doctest: +SKIP
         """
-        options = Options(workspace, project, timeout, max_retries, embedder, on_embedding_failure)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            embedder=embedder,
+            on_embedding_failure=on_embedding_failure,
+        )
         return cls.__new__(cls)._begin(settings.environment(), options, http_client)
 
     @classmethod
@@ -124,7 +120,14 @@ class Session(Connected[Http], Generic[Http, AnyEmbedder]):
         Example:
             >>> RankedLedger.from_supabase(create_client(url, key), workspace="acme")  # doctest: +SKIP
         """
-        options = Options(workspace, project, timeout, max_retries, embedder, on_embedding_failure)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            embedder=embedder,
+            on_embedding_failure=on_embedding_failure,
+        )
         return cls.__new__(cls)._begin(settings.supabase(client), options, http_client)
 
     @classmethod
@@ -149,7 +152,14 @@ class Session(Connected[Http], Generic[Http, AnyEmbedder]):
         Example:
             >>> RankedLedger.from_postgrest("http://127.0.0.1:3000", workspace="acme")  # doctest: +SKIP
         """
-        options = Options(workspace, project, timeout, max_retries, embedder, on_embedding_failure)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            embedder=embedder,
+            on_embedding_failure=on_embedding_failure,
+        )
         return cls.__new__(cls)._begin(settings.postgrest(url, token), options, http_client)
 
     def with_options(
@@ -184,9 +194,6 @@ class Session(Connected[Http], Generic[Http, AnyEmbedder]):
     def _scope(self, everywhere: bool) -> str | None:
         """The workspace that a count or a repair is about; None: all of them."""
         return None if arguments.flag("everywhere", everywhere) else self._options.workspace
-
-    def _request(self, call: Call[Any]) -> httpx.Request:
-        return self._built("POST", f"/rpc/{call.function}", wire.encode(call), seconds=call.seconds)
 
 
 def given_or_new(key: Key | None) -> Key | str:

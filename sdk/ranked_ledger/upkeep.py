@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypeVar
 
 import httpx
 
 from ranked_ledger import calls
-from ranked_ledger.calls import Call
+from ranked_ledger.calling import AsyncEmbedding, Embedding
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.models import (
     CopiesChecked,
@@ -19,16 +18,13 @@ from ranked_ledger.models import (
     Status,
     WorkspaceSettings,
 )
-from ranked_ledger.session import Session
-
-T = TypeVar("T")
+from ranked_ledger.session import Options, Session
 
 
-class Upkeep(Session[httpx.Client, Embedder]):
+class Upkeep(Session[httpx.Client, Embedder], Embedding):
     """The part of `RankedLedger` that is about no single decision."""
 
-    def _run(self, call: Call[T]) -> T:
-        raise NotImplementedError
+    _options: Options[Embedder]
 
     def settings(self) -> WorkspaceSettings:
         """What the workspace chose: its text search configuration, and the similarity ranges of its models.
@@ -127,11 +123,10 @@ class Upkeep(Session[httpx.Client, Embedder]):
         return self._run(calls.check_copies(self.workspace, after=after, limit=limit, mend=mend))
 
 
-class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder]):
+class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder], AsyncEmbedding):
     """The same part of `AsyncRankedLedger`."""
 
-    async def _run(self, call: Call[T]) -> T:
-        raise NotImplementedError
+    _options: Options[Embedder | AsyncEmbedder]
 
     async def settings(self) -> WorkspaceSettings:
         """As `RankedLedger.settings`."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -25,13 +26,21 @@ from ranked_ledger.errors import (
     ServiceUnavailableError,
     UnexpectedResponseError,
     classify,
+    hint_for,
 )
+from ranked_ledger.wording import Store
 
 T = TypeVar("T")
 
-# The versions of the schema that this package works with: `ledger_schema_version()` answers one number.
-OLDEST_SCHEMA: Final = 1
-NEWEST_SCHEMA: Final = 1
+# The versions of each store's schema that this package works with: `ledger_schema_version()` and
+# `memory_schema_version()` answer one number.
+SCHEMAS: Final[Mapping[Store, tuple[int, int]]] = MappingProxyType({"ledger": (1, 1), "memory": (1, 1)})
+_NAMES: Final[Mapping[Store, str]] = MappingProxyType(
+    {"ledger": "the ledger", "memory": "the long-term memory"}
+)
+_UPDATES: Final[Mapping[Store, str]] = MappingProxyType(
+    {"ledger": "ranked-ledger init", "memory": "ranked-ledger init --long-term-memory"}
+)
 
 _REQUEST_ID_HEADERS: Final = ("sb-request-id", "x-request-id", "cf-ray")
 _QUOTED_CHARACTERS: Final = 120
@@ -50,7 +59,7 @@ def encode(call: Call[Any]) -> bytes:
 def decode(call: Call[T], response: httpx.Response, now: datetime) -> T:
     """The call's value, or the error that the answer stands for. `now` is for `Retry-After` dates."""
     if not response.is_success:
-        raise _refusal(response, now)
+        raise _refusal(call.store, response, now)
     try:
         answer = json.loads(response.content)
     except (ValueError, RecursionError):
@@ -84,17 +93,18 @@ def failure(problem: httpx.HTTPError | httpx.InvalidURL) -> RankedLedgerError:
             return network
 
 
-def check_version(version: int) -> None:
-    """Raise unless this package works with that version of the schema."""
-    known = f"this package works with {OLDEST_SCHEMA} to {NEWEST_SCHEMA}"
-    if version < OLDEST_SCHEMA:
+def check_version(version: int, store: Store = "ledger") -> None:
+    """Raise unless this package works with that version of the store's schema."""
+    oldest, newest = SCHEMAS[store]
+    told = f"{_NAMES[store]}'s schema has version {version}; this package works with {oldest} to {newest}"
+    if version < oldest:
         raise SchemaTooOldError(
-            f"the ledger's schema has version {version}; {known}",
-            hint="run `ranked-ledger init` and `supabase db push` to bring the schema up to date",
+            told,
+            hint=f"run `{_UPDATES[store]}` and `supabase db push` to bring the schema up to date",
         )
-    if version > NEWEST_SCHEMA:
+    if version > newest:
         raise SchemaTooNewError(
-            f"the ledger's schema has version {version}; {known}",
+            told,
             hint="run `pip install --upgrade ranked-ledger`",
         )
 
@@ -115,7 +125,7 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     return max(0.0, (moment - now).total_seconds())
 
 
-def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
+def _refusal(store: Store, response: httpx.Response, now: datetime) -> RankedLedgerError:
     told = told_by(response)
     code = text_of(told.get("code"))
     # PostgREST's 400 with an empty SQLSTATE: the database's process ended in the middle of the statement
@@ -133,9 +143,9 @@ def _refusal(response: httpx.Response, now: datetime) -> RankedLedgerError:
     )
     hint = text_of(told.get("hint"))
     if not (code and code.startswith("RL")):
-        hint = HINTS.get(kind) or hint
+        hint = hint_for(kind, store) or hint
     if code and (code.startswith("RL") or code in _OURS):
-        message, hint = wording.of_the_sdk(message), hint and wording.of_the_sdk(hint)
+        message, hint = wording.of_the_sdk(message, store), hint and wording.of_the_sdk(hint, store)
     error = kind(
         message,
         code=code,

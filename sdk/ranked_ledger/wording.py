@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
+
+Store = Literal["ledger", "memory"]
+"""Whose function is called: the decision ledger's, or the long-term memory's."""
 
 # Functions of docs/sql-api.md whose method has another name. A test looks for every one of them.
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
@@ -56,8 +59,57 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "p_workspace_id": "workspace",
     }
 )
+# The same of the long-term memory; its functions and arguments that are not here have the same name.
+MEMORY_METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "adopt_memories": "adopt",
+        "attribute_decision": "attribute_decision",
+        "correct_memory": "correct",
+        "erase_subject": "erase",
+        "expire_memories": "expire",
+        "forget_memory": "forget",
+        "map_workspace": "map_workspace",
+        "memory_usage": "usage",
+        "pending_reviews": "pending",
+        "recall_memories": "recall",
+        "remember": "remember",
+        "review_memory": "review",
+        "set_member": "set_member",
+        "set_organization": "set_organization",
+        "subject_access": "subject_access",
+    }
+)
+MEMORY_ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "p_match_count": "limit",
+        "p_memory_id": "memory",
+        "p_org_id": "org",
+        "p_query_embedding": "embedding",
+        "p_source_run_id": "run_id",
+        "p_subject_id": "subject",
+        "p_subject_type": "subject",
+        "p_user_id": "user",
+        "p_w_recency": "weights.recency",
+        "p_w_similarity": "weights.relevance",
+        "p_workspace_id": "workspace",
+    }
+)
 
-_NAME: Final = re.compile(rf"\b(?:p_[a-z_]+|{'|'.join(sorted(METHODS, reverse=True))})\b(?!\()")
+
+def _pattern(methods: Mapping[str, str]) -> re.Pattern[str]:
+    # a word of English, such as remember, is left as it is
+    names = "|".join(sorted((name for name in methods if "_" in name), reverse=True))
+    return re.compile(rf"\b(?:p_[a-z_]+|{names})\b(?!\()")
+
+
+_WORDS: Final[Mapping[Store, tuple[re.Pattern[str], Mapping[str, str], Mapping[str, str]]]] = (
+    MappingProxyType(
+        {
+            "ledger": (_pattern(METHODS), METHODS, ARGUMENTS),
+            "memory": (_pattern(MEMORY_METHODS), MEMORY_METHODS, MEMORY_ARGUMENTS),
+        }
+    )
+)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -70,18 +122,20 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def of_the_sdk(text: str) -> str:
-    """A sentence of the server with the SDK's names in it.
+def of_the_sdk(text: str, store: Store = "ledger") -> str:
+    """A sentence of the server with the SDK's names in it: those of the clients of that store.
 
     Example:
         >>> of_the_sdk("Check the id; list_decisions shows what is here (p_include_superseded: all).")
         'Check the id; timeline() shows what is here (include_superseded: all).'
     """
 
+    names, methods, arguments = _WORDS[store]
+
     def word(found: re.Match[str]) -> str:
         name = found[0]
-        if name in METHODS:
-            return f"{METHODS[name]}()"
-        return ARGUMENTS.get(name, name.removeprefix("p_"))
+        if name in methods:
+            return f"{methods[name]}()"
+        return arguments.get(name, name.removeprefix("p_"))
 
-    return _NAME.sub(word, text)
+    return names.sub(word, text)

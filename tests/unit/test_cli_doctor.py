@@ -176,7 +176,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPABASE_SECRET_KEY", KEY)
     for name in ("RANKED_LEDGER_WORKSPACE", "SUPABASE_ANON_KEY", "SUPABASE_PUBLISHABLE_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("ranked_ledger.client.sleep", lambda _: None)
+    monkeypatch.setattr("ranked_ledger.running.sleep", lambda _: None)
 
 
 @pytest.mark.usefixtures("environment")

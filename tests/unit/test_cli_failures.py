@@ -23,7 +23,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPABASE_SECRET_KEY", "sb_secret_test")
     monkeypatch.setenv("RANKED_LEDGER_WORKSPACE", "acme")
     monkeypatch.delenv("RANKED_LEDGER_EMBEDDINGS_URL", raising=False)
-    monkeypatch.setattr("ranked_ledger.client.sleep", lambda _: None)
+    monkeypatch.setattr("ranked_ledger.running.sleep", lambda _: None)
 
 
 def answering(respx_mock: respx.MockRouter, status: int, body: object) -> None:

@@ -38,8 +38,8 @@ def function_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def noted_async(seconds: float) -> None:
         noted.append(seconds)
 
-    monkeypatch.setattr("ranked_ledger.function.client.sleep", noted.append)
-    monkeypatch.setattr("ranked_ledger.function.async_client.sleep", noted_async)
+    monkeypatch.setattr("ranked_ledger.running.sleep", noted.append)
+    monkeypatch.setattr("ranked_ledger.running.sleep_async", noted_async)
     return noted
 
 

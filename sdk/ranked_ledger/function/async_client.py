@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from asyncio import sleep
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx
 
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
-from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.function import errands, wire
 from ranked_ledger.function.answers import FunctionRecall, Recorded, VectorRecall
 from ranked_ledger.function.errands import Errand
 from ranked_ledger.function.session import FunctionSession
 from ranked_ledger.models import UNSET, DecisionRef, Fusion, Superseded, Unset, Weights
 from ranked_ledger.recalls import Recall
+from ranked_ledger.running import AsyncRunning
 from ranked_ledger.session import given_or_new
 
 T = TypeVar("T")
 
 
-class AsyncMemoryFunction(FunctionSession[httpx.AsyncClient]):
+class AsyncMemoryFunction(FunctionSession[httpx.AsyncClient], AsyncRunning):
     """`MemoryFunction` for asyncio: the same methods with the same arguments, awaited.
 
     Close it with `aclose` or `async with`.
@@ -33,22 +31,6 @@ class AsyncMemoryFunction(FunctionSession[httpx.AsyncClient]):
         >>> async with AsyncMemoryFunction.from_env(workspace="acme") as memory:      # doctest: +SKIP
         ...     await memory.recall("can a sent invoice be edited?")
     """
-
-    _new_http = httpx.AsyncClient
-    _http_kind = httpx.AsyncClient
-
-    async def aclose(self) -> None:
-        """Close the connections, unless they belong to a given `http_client` or another client's copy."""
-        if self._owned:
-            await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def health(self) -> dict[str, Any]:
         """As `MemoryFunction.health`."""
@@ -177,14 +159,5 @@ class AsyncMemoryFunction(FunctionSession[httpx.AsyncClient]):
         return await self._run(errands.supersede(self.workspace, old, by=by, reason=reason, actor=actor))
 
     async def _run(self, errand: Errand[T]) -> T:
-        request = self._request(errand)
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                # a redirect would carry the access key to another host
-                response = await self._http.send(request, follow_redirects=False)
-                return wire.decode(errand, response, datetime.now(UTC))
-            except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
-                wait = self._wait_for(problem, attempt, errand)
-            await sleep(wait)
+        wait = partial(self._wait_for, errand=errand)
+        return await self._exchange(self._request(errand), partial(wire.decode, errand), wait)

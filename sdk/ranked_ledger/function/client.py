@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from time import sleep
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx
 
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
-from ranked_ledger.errors import RankedLedgerError
 from ranked_ledger.function import errands, wire
 from ranked_ledger.function.answers import FunctionRecall, Recorded, VectorRecall
 from ranked_ledger.function.errands import Errand
 from ranked_ledger.function.session import FunctionSession
 from ranked_ledger.models import UNSET, DecisionRef, Fusion, Superseded, Unset, Weights
 from ranked_ledger.recalls import Recall
+from ranked_ledger.running import Running
 from ranked_ledger.session import given_or_new
 
 T = TypeVar("T")
 
 
-class MemoryFunction(FunctionSession[httpx.Client]):
+class MemoryFunction(FunctionSession[httpx.Client], Running):
     """A client of a patched `agent-memory-api` function in one workspace. Safe to share between threads.
 
     For a program that has the function's access key and not the project's secret key. Its methods are those
@@ -49,22 +47,6 @@ class MemoryFunction(FunctionSession[httpx.Client]):
         ...     memory
         MemoryFunction('http://127.0.0.1:8000/agent-memory-api', workspace='acme', project=None)
     """
-
-    _new_http = httpx.Client
-    _http_kind = httpx.Client
-
-    def close(self) -> None:
-        """Close the connections, unless they belong to a given `http_client` or another client's copy."""
-        if self._owned:
-            self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def health(self) -> dict[str, Any]:
         """What the function says of itself; `ok` is among it.
@@ -250,14 +232,5 @@ class MemoryFunction(FunctionSession[httpx.Client]):
         return self._run(errands.supersede(self.workspace, old, by=by, reason=reason, actor=actor))
 
     def _run(self, errand: Errand[T]) -> T:
-        request = self._request(errand)
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                # a redirect would carry the access key to another host
-                response = self._http.send(request, follow_redirects=False)
-                return wire.decode(errand, response, datetime.now(UTC))
-            except (RankedLedgerError, httpx.HTTPError, httpx.InvalidURL) as problem:
-                wait = self._wait_for(problem, attempt, errand)
-            sleep(wait)
+        wait = partial(self._wait_for, errand=errand)
+        return self._exchange(self._request(errand), partial(wire.decode, errand), wait)

@@ -10,7 +10,7 @@ import httpx
 
 from ranked_ledger import arguments, retry, settings
 from ranked_ledger import wire as core
-from ranked_ledger.connected import Basics, Connected, Http
+from ranked_ledger.connected import Basics, Http, InWorkspace
 from ranked_ledger.errors import NotFoundError, RankedLedgerError, ServiceUnavailableError
 from ranked_ledger.function.errands import Errand, Sender
 from ranked_ledger.models import UNSET, Unset
@@ -20,7 +20,7 @@ from ranked_ledger.settings import Connection
 DEFAULT_TIMEOUT: Final = 30.0  # a function may have to start, and waits for its own embedding service
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(Basics):
     """What `with_options` can change."""
 
@@ -32,7 +32,7 @@ class Options(Basics):
             arguments.mapping("extra_body", self.extra_body)
 
 
-class FunctionSession(Connected[Http]):
+class FunctionSession(InWorkspace[Http]):
     """The part of a function's client that is the same for both."""
 
     _options: Options
@@ -49,7 +49,13 @@ class FunctionSession(Connected[Http]):
         extra_body: Mapping[str, Any] | None = None,
         http_client: Http | None = None,
     ) -> None:
-        options = Options(workspace, project, timeout, max_retries, extra_body)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            extra_body=extra_body,
+        )
         self._begin(settings.function(url, access_key), options, http_client)
 
     def _begin(self, connection: Connection, options: Options, http: Http | None) -> Self:
@@ -75,7 +81,13 @@ class FunctionSession(Connected[Http]):
         Example:
             >>> memory = MemoryFunction.from_env(workspace="acme", project="billing")   # doctest: +SKIP
         """
-        options = Options(workspace, project, timeout, max_retries, extra_body)
+        options = Options(
+            workspace=workspace,
+            project=project,
+            timeout=timeout,
+            max_retries=max_retries,
+            extra_body=extra_body,
+        )
         return cls.__new__(cls)._begin(settings.function_environment(), options, http_client)
 
     def with_options(
