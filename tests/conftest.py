@@ -73,6 +73,9 @@ published_proposal_host = pytest.fixture(
 )
 ledger_project = pytest.fixture(_maker(hosts.ledger_project), name="ledger_project")
 ledger_host = pytest.fixture(_maker(hosts.ledger_host), name="ledger_host")
+memory_project = pytest.fixture(_maker(hosts.memory_project), name="memory_project")
+full_project = pytest.fixture(_maker(hosts.full_project), name="full_project")
+full_host = pytest.fixture(_maker(hosts.full_host), name="full_host")
 
 
 @pytest.fixture

@@ -188,7 +188,7 @@ _QUERIES = (
     _TYPES, _STATISTICS, _GRANTS, _DEFAULT_PRIVILEGES, _COMMENTS,
 )  # fmt: skip
 
-SCHEMAS = ("public", "extensions", "ranked_ledger", "auth")
+SCHEMAS = ("public", "extensions", "ranked_ledger", "long_term_memory", "auth")
 
 
 def catalogue(database: Database, schemas: Iterable[str] = SCHEMAS) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from tests.rig.databases import Database
+from tests.rig.rights import SCHEMAS
 
 
 def contents(database: Database, *schemas: str) -> dict[str, list[str]]:
@@ -13,7 +14,7 @@ def contents(database: Database, *schemas: str) -> dict[str, list[str]]:
     with database.connect("supabase_admin") as connection:
         tables = connection.execute(
             "select schemaname, tablename from pg_tables where schemaname = any(%s) order by 1, 2",
-            (list(schemas or ("public", "ranked_ledger")),),
+            (list(schemas or SCHEMAS),),
         ).fetchall()
         for schema, table in tables:
             query = sql.SQL("select t::text from {} t order by 1").format(sql.Identifier(schema, table))

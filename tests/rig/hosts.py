@@ -139,6 +139,35 @@ def ledger_project(server: Server, port: Port = Port()) -> Database:
     return server.clone(f"ledger_{port.name}", build, base)
 
 
+def memory_project(server: Server, port: Port = Port()) -> Database:
+    """An empty project with our long-term memory and nothing else of ours."""
+
+    def build(database: Database) -> None:
+        deploy.apply(database, "long_term_memory")
+
+    base = project_template(server, port.default_privileges, port.vector_schema)
+    return server.clone(f"memory_{port.name}", build, base)
+
+
+def full_project(server: Server, port: Port = Port()) -> Database:
+    """An empty project with everything of ours."""
+
+    def build(database: Database) -> None:
+        deploy.apply(database, "open_brain", "decision_ledger", "long_term_memory")
+
+    base = project_template(server, port.default_privileges, port.vector_schema)
+    return server.clone(f"full_{port.name}", build, base)
+
+
+def full_host(server: Server, port: Port = Port()) -> Database:
+    """A host's own Open Brain install with everything of ours beside it."""
+
+    def build(database: Database) -> None:
+        deploy.apply(database, "open_brain", "decision_ledger", "long_term_memory")
+
+    return server.clone(f"full_host_{port.name}", build, _host_template(server, port))
+
+
 def ledger_host(server: Server, port: Port = Port()) -> Database:
     """A host's own Open Brain install with our decision ledger beside it."""
 

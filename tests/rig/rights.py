@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from tests.rig.databases import Database
 
-SCHEMAS = ("public", "ranked_ledger")
+SCHEMAS = ("public", "ranked_ledger", "long_term_memory")
+
+# What a person's token may call: each a pair, in public with the caller's rights and behind it in long_term_memory with
+# the owner's. Anon and PUBLIC may call nothing.
+FOR_PEOPLE = (
+    "correct_memory",
+    "erase_subject",
+    "forget_memory",
+    "memory_usage",
+    "pending_reviews",
+    "recall_memories",
+    "remember",
+    "review_memory",
+    "subject_access",
+)
+# Without a pair: it reads nothing.
+PLAIN_FOR_PEOPLE = ("memory_schema_version",)
 
 _TABLE_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 _COLUMN_RIGHTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
@@ -35,8 +51,9 @@ from pg_proc p join pg_namespace n on n.oid = p.pronamespace cross join own
 where n.nspname = any(%(schemas)s) and has_function_privilege(own.role, p.oid, 'EXECUTE')
   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
 union all
-select p || ' on schema ranked_ledger' from own cross join unnest(array['USAGE', 'CREATE']) p
-where has_schema_privilege(own.role, 'ranked_ledger', p)
+select p || ' on schema ' || n.nspname
+from pg_namespace n cross join own cross join unnest(array['USAGE', 'CREATE']) p
+where n.nspname = any(%(schemas)s) and n.nspname <> 'public' and has_schema_privilege(own.role, n.oid, p)
 """
 
 _INTENDED_FOR_THE_SERVICE_ROLE = """
@@ -55,7 +72,16 @@ from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 where n.nspname = any(%(schemas)s) and p.prorettype <> 'trigger'::regtype
   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
 union all
-select 'USAGE on schema ranked_ledger'
+select 'USAGE on schema ' || n.nspname from pg_namespace n where n.nspname = any(%(schemas)s) and n.nspname <> 'public'
+"""
+
+_INTENDED_FOR_PEOPLE = """
+select 'EXECUTE on function ' || n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')'
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where n.nspname = 'public' and p.proname = any(%(pairs)s::text[] || %(plain)s::text[])
+   or n.nspname = 'long_term_memory' and p.proname = any(%(pairs)s)
+union all
+select 'USAGE on schema ' || n.nspname from pg_namespace n where n.nspname = 'long_term_memory'
 """
 
 
@@ -73,3 +99,8 @@ def effective(database: Database, role: str) -> set[str]:
 def intended_for_the_service_role(database: Database) -> set[str]:
     """Rows of every table, the views, the sequences behind identities, and every function that can be called."""
     return _lines(database, _INTENDED_FOR_THE_SERVICE_ROLE)
+
+
+def intended_for_people(database: Database) -> set[str]:
+    """What `authenticated` may do with our objects: call the pairs, and use the schema of their inner halves."""
+    return _lines(database, _INTENDED_FOR_PEOPLE, pairs=list(FOR_PEOPLE), plain=list(PLAIN_FOR_PEOPLE))

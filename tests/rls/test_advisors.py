@@ -14,13 +14,13 @@ from tests.rig.hosts import Port
 ACCEPTED = [
     (
         "function_search_path_mutable",
-        r"Function `ranked_ledger\.\w+` has a role mutable search_path",
+        r"Function `(ranked_ledger|long_term_memory)\.\w+` has a role mutable search_path",
         "Pure `return <expression>` functions: a SET clause would keep them from being inlined, and their names are "
         "bound when they are created. test_catalog_checks.py holds every other function to its search path.",
     ),
     (
         "unused_index",
-        r"Index `\w+` on table `(public|ranked_ledger)\.\w+` has not been used",
+        r"Index `\w+` on table `(public|ranked_ledger|long_term_memory)\.\w+` has not been used",
         "The project is new and nothing was asked yet.",
     ),
 ]
@@ -43,8 +43,8 @@ def accepted(finding: dict) -> bool:
     )
 
 
-def test_no_finding_about_our_objects_but_the_accepted(ledger_project, tmp_path):
-    found = findings(ledger_project(default_privileges="old"), tmp_path)
+def test_no_finding_about_our_objects_but_the_accepted(full_project, tmp_path):
+    found = findings(full_project(default_privileges="old"), tmp_path)
 
     assert [(f["name"], f["detail"]) for f in found if not accepted(f)] == []
     for name, pattern, _reason in ACCEPTED:
@@ -55,7 +55,7 @@ def test_no_finding_about_our_objects_but_the_accepted(ledger_project, tmp_path)
 def test_an_install_adds_no_finding_to_a_hosts_own(kind, databases, tmp_path):
     host = databases(kind, Port(default_privileges="old"))
     before = {f["cache_key"] for f in findings(host, tmp_path / "before")}
-    deploy.apply(host, "open_brain", "decision_ledger")
+    deploy.apply(host, "open_brain", "decision_ledger", "long_term_memory")
     after = findings(host, tmp_path / "after")
 
     assert [(f["name"], f["detail"]) for f in after if f["cache_key"] not in before and not accepted(f)] == []

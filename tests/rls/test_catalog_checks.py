@@ -6,14 +6,16 @@ import re
 
 import pytest
 
+from tests.rig.rights import FOR_PEOPLE
+
 OWN = """
 create temp view own_relations as
 select c.*, n.nspname, c.oid as relation from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where n.nspname in ('public', 'ranked_ledger')
+where n.nspname in ('public', 'ranked_ledger', 'long_term_memory')
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e');
 create temp view own_functions as
 select p.*, n.nspname, p.oid::regprocedure as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-where n.nspname in ('public', 'ranked_ledger')
+where n.nspname in ('public', 'ranked_ledger', 'long_term_memory')
   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e');
 """
 
@@ -42,11 +44,15 @@ RULES = {
         select name from own_functions
         where not coalesce(proconfig, '{}') @> array['search_path=public, extensions, pg_temp']
           and not (prosqlbody is not null and provolatile = 'i' and not prosecdef)""",
-    "only trigger functions run with their owner's rights": """
-        select name from own_functions where prosecdef and prorettype <> 'trigger'::regtype""",
+    "only trigger functions, and the inner halves of what people may call, run with their owner's rights": """
+        select name from own_functions where prosecdef and prorettype <> 'trigger'::regtype
+          and not (nspname = 'long_term_memory' and has_function_privilege('authenticated', oid, 'execute'))""",
+    "what people may call behind the API runs with its owner's rights, since they have none on the tables": """
+        select name from own_functions where nspname <> 'public' and not prosecdef
+          and has_function_privilege('authenticated', oid, 'execute')""",
     "a trigger on a host's table runs with its owner's rights, or a writer without ours would lose the row": """
         select t.tgrelid::regclass, t.tgname from pg_trigger t join own_functions f on f.oid = t.tgfoid
-        where not t.tgisinternal and f.nspname = 'ranked_ledger' and not f.prosecdef
+        where not t.tgisinternal and f.nspname in ('ranked_ledger', 'long_term_memory') and not f.prosecdef
           and t.tgrelid::regclass::text in ('thoughts', 'agent_memories', 'agent_memory_relations',
             'agent_memory_review_actions', 'agent_memory_recall_traces', 'agent_memory_recall_items')""",
     "trigger functions are nobody's to call": """
@@ -59,7 +65,11 @@ RULES = {
     "every foreign key has an index that begins with its columns": """
         select k.conrelid::regclass, k.conname from pg_constraint k join own_relations r on r.relation = k.conrelid
         where k.contype = 'f' and not exists (
-          select from pg_index i where i.indrelid = k.conrelid and i.indpred is null
+          select from pg_index i
+          join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
+          where i.indrelid = k.conrelid
+            -- a null refers to nothing, so an index may leave it out
+            and coalesce(pg_get_expr(i.indpred, i.indrelid) = format('(%I IS NOT NULL)', a.attname), true)
             and (string_to_array(i.indkey::text, ' ')::smallint[])[1:cardinality(k.conkey)] @> k.conkey)""",
     "no index is there twice": """
         select min(indexrelid::regclass::text), max(indexrelid::regclass::text)
@@ -93,8 +103,8 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_rule(rule, ledger_project):
-    database = ledger_project(default_privileges="old")
+def test_rule(rule, full_project):
+    database = full_project(default_privileges="old")
     with database.connect("supabase_admin") as connection:
         connection.execute("set client_min_messages = error")
         connection.execute("set search_path = public, extensions")
@@ -102,11 +112,11 @@ def test_rule(rule, ledger_project):
         assert connection.execute(RULES[rule]).fetchall() == []
 
 
-def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupdate(ledger_project):
-    database = ledger_project()
+def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupdate(full_project):
+    database = full_project()
     sources = database.rows(
         "select p.oid::regprocedure::text, p.prosrc from pg_proc p where p.pronamespace in "
-        "('public'::regnamespace, 'ranked_ledger'::regnamespace) and p.probin is null and p.prosqlbody is null"
+        "('public'::regnamespace, 'ranked_ledger'::regnamespace, 'long_term_memory'::regnamespace) and p.probin is null and p.prosqlbody is null"
     )
     found, seen = [], 0
     for name, source in sources:
@@ -120,3 +130,26 @@ def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupd
 
     assert found == []
     assert seen > 10
+
+
+PAIRS = """
+select outer_f.proname, outer_f.prosrc, outer_f.prosecdef, inner_f.prosecdef,
+  pg_get_function_arguments(outer_f.oid) = pg_get_function_arguments(inner_f.oid)
+  and pg_get_function_result(outer_f.oid) = pg_get_function_result(inner_f.oid),
+  outer_f.provolatile = inner_f.provolatile
+from pg_proc outer_f left join pg_proc inner_f
+  on inner_f.proname = outer_f.proname and inner_f.pronamespace = 'long_term_memory'::regnamespace
+where outer_f.pronamespace = 'public'::regnamespace and outer_f.proname = any(%s)
+"""
+
+
+def test_what_people_may_call_is_one_statement_that_hands_its_arguments_on(full_project):
+    pairs = full_project().rows(PAIRS, (list(FOR_PEOPLE),))
+
+    for name, source, outer_definer, inner_definer, same_arguments, same_volatility in pairs:
+        assert (outer_definer, inner_definer, same_arguments, same_volatility) == (False, True, True, True), (
+            name
+        )
+        statement = re.fullmatch(r"\s*select\s+long_term_memory\.(\w+)\(([^()]*)\);?\s*", source, re.I)
+        assert statement is not None, source
+        assert statement[1] == name

@@ -1,4 +1,5 @@
-"""Who may do what with our objects: the service role everything that it needs, the public keys nothing at all."""
+"""Who may do what with our objects: the service role everything that it needs, people the RPCs that are meant for them,
+the public keys nothing at all."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from psycopg import errors
 
 from tests.rig import deploy, hosts
 from tests.rig.hosts import Port
-from tests.rig.rights import effective, intended_for_the_service_role
+from tests.rig.rights import (
+    FOR_PEOPLE,
+    PLAIN_FOR_PEOPLE,
+    effective,
+    intended_for_people,
+    intended_for_the_service_role,
+)
+
+EVERYTHING = ("open_brain", "decision_ledger", "long_term_memory")
 
 PORTS = [
     pytest.param(Port(default_privileges="old"), id="old default privileges"),
@@ -21,13 +30,39 @@ PORTS = [
 
 @pytest.fixture(params=PORTS)
 def project(request, databases):
-    """An empty project with both areas: every object in it is ours."""
-    return databases(hosts.ledger_project, request.param)
+    """An empty project with every area: every object in it is ours."""
+    return databases(hosts.full_project, request.param)
 
 
-@pytest.mark.parametrize("role", ["anon", "authenticated", "public"])
+@pytest.mark.parametrize("role", ["anon", "public"])
 def test_the_public_keys_have_no_right_on_anything_of_ours(project, role):
     assert effective(project, role) == set()
+
+
+def test_people_may_call_what_is_meant_for_them_and_nothing_else(project):
+    assert effective(project, "authenticated") == intended_for_people(project)
+
+
+@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("kind", [hosts.memory_project, hosts.ledger_project])
+def test_the_rights_are_the_same_where_only_one_of_them_is_installed(kind, port, databases):
+    alone = databases(kind, port)
+
+    assert effective(alone, "anon") | effective(alone, "public") == set()
+    assert effective(alone, "authenticated") == intended_for_people(alone)
+    assert effective(alone, "service_role") == intended_for_the_service_role(alone)
+
+
+def test_what_people_may_call_is_what_the_schema_says(full_project):
+    database = full_project()
+
+    assert database.value("select long_term_memory.functions_for_people()") == list(FOR_PEOPLE)
+    callable_by_people = database.rows(
+        """select p.proname from pg_proc p where p.pronamespace = 'public'::regnamespace
+        and has_function_privilege('authenticated', p.oid, 'execute') and not exists (
+          select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')"""
+    )
+    assert sorted(name for (name,) in callable_by_people) == sorted({*FOR_PEOPLE, *PLAIN_FOR_PEOPLE})
 
 
 def test_the_service_role_has_exactly_the_rights_that_are_meant(project):
@@ -37,20 +72,19 @@ def test_the_service_role_has_exactly_the_rights_that_are_meant(project):
 @pytest.mark.parametrize("port", PORTS)
 def test_on_a_host_that_has_its_own_tables_we_add_no_right_for_the_public_keys(port, databases):
     host = databases(hosts.open_brain_host, port)
-    host.superuser.execute("create schema if not exists ranked_ledger authorization postgres")
     before = {role: effective(host, role) for role in ("anon", "authenticated", "public")}
-    deploy.apply(host, "open_brain", "decision_ledger")
+    deploy.apply(host, *EVERYTHING)
 
-    assert {role: effective(host, role) for role in before} == before
+    assert effective(host, "anon") == before["anon"]
+    assert effective(host, "public") == before["public"]
+    assert effective(host, "authenticated") == before["authenticated"] | intended_for_people(host)
 
 
 def test_a_second_run_gives_back_no_right(project):
-    deploy.apply(project, "open_brain", "decision_ledger")
+    deploy.apply(project, *EVERYTHING)
 
-    assert (
-        effective(project, "anon") | effective(project, "authenticated") | effective(project, "public")
-        == set()
-    )
+    assert effective(project, "anon") | effective(project, "public") == set()
+    assert effective(project, "authenticated") == intended_for_people(project)
     assert effective(project, "service_role") == intended_for_the_service_role(project)
 
 
@@ -72,10 +106,18 @@ def test_a_second_run_gives_back_no_right(project):
         "execute function open_brain_set_updated_at()",
         "select from ranked_ledger.streams",
         "select ranked_ledger.tokens('x')",
+        "select from long_term_memory.agent_memories",
+        "select from long_term_memory.members",
+        "insert into long_term_memory.members select gen_random_uuid(), gen_random_uuid(), 'owner'",
+        "delete from long_term_memory.erasures",
+        "select long_term_memory.use_host_tables()",
+        "select long_term_memory.member_role(gen_random_uuid(), gen_random_uuid())",
+        "select set_config('long_term_memory.sweep', 'on', true); delete from long_term_memory.agent_memories",
+        "select set_member(gen_random_uuid(), gen_random_uuid(), 'owner')",
     ],
 )
-def test_acting_as_a_public_key_is_refused(ledger_project, role, statement):
-    database = ledger_project(default_privileges="old")
+def test_acting_as_a_public_key_is_refused(full_project, role, statement):
+    database = full_project(default_privileges="old")
 
     with pytest.raises(errors.InsufficientPrivilege):
         database.connect(role).execute(statement)
@@ -85,10 +127,11 @@ def test_a_function_of_the_host_with_one_of_our_names_keeps_its_rights(open_brai
     host = open_brain_host()
     host.owner.execute(
         "create function get_decision(number int) returns int language sql immutable return number;"
-        "grant execute on function get_decision(int) to anon"
+        "create function remember(number int) returns int language sql immutable return number;"
+        "grant execute on function get_decision(int), remember(int) to anon"
     )
-    deploy.apply(host, "open_brain", "decision_ledger")
-    assert host.value("select get_decision(7)", role="anon") == 7
+    deploy.apply(host, *EVERYTHING)
+    assert host.value("select get_decision(7) + remember(7)", role="anon") == 14
 
 
 def test_a_host_that_lets_people_write_memories_keeps_their_writes(open_brain_host):
