@@ -160,7 +160,7 @@ declare
     'stand on it: %s.';
   v_advice text := 'Drop them, push, and create them again: their SQL needs no change.';
 begin
-  if to_regnamespace('ranked_ledger') is not null then
+  if to_regclass('ranked_ledger.streams') is not null then -- the schema alone may be the long-term memory's
     return;
   end if;
   select string_agg(distinct coalesce(r.ev_class::regclass::text, pg_describe_object(d.classid, d.objid, 0)), ', ')
