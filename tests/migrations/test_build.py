@@ -45,15 +45,16 @@ def test_a_migration_sets_its_search_path_for_itself_and_wakes_the_api_last(area
     assert code.endswith("notify pgrst, 'reload schema';")
 
 
-def test_ranking_is_built_in_after_the_preflight_and_before_the_rest():
-    (ledger,) = (area for area in deploy.build.AREAS if area.name == "decision_ledger")
-    sources = deploy.build.sources(ledger)
+@pytest.mark.parametrize("area", ["decision_ledger", "long_term_memory"])
+def test_ranking_is_built_in_after_the_preflight_and_before_the_rest(area: str):
+    (found,) = (one for one in deploy.build.AREAS if one.name == area)
+    sources = deploy.build.sources(found)
     folders = [path.parent.name for path in sources]
     ranking = folders.count("ranking")
 
     assert sources[0].name == "000_preflight.sql"
     assert folders[1 : 1 + ranking] == ["ranking"] * ranking
-    assert {*folders[:1], *folders[1 + ranking :]} == {"decision_ledger"}
+    assert {*folders[:1], *folders[1 + ranking :]} == {area}
 
 
 @pytest.mark.parametrize(

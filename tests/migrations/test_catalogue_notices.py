@@ -42,19 +42,26 @@ CHANGES = [
     "create sequence numbers",
     "create statistics s on content, metadata from thoughts",
     "create materialized view m as select 1 as one",
+    "alter table long_term_memory.agent_memories alter column embedding set storage main",
+    "alter table long_term_memory.agent_memories drop constraint agent_memories_org_id_fkey",
+    "alter table long_term_memory.members disable row level security",
+    "alter function long_term_memory.use_host_tables() security definer",
+    "grant execute on function memory_schema_version() to anon",
+    "revoke usage on schema long_term_memory from authenticated",
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_catalogue_shows(change, ledger_db):
-    before = catalogue(ledger_db)
-    ledger_db.owner.execute(change)
+def test_the_catalogue_shows(change, full_project):
+    database = full_project()
+    before = catalogue(database)
+    database.owner.execute(change)
 
-    assert differences(before, catalogue(ledger_db)) != []
+    assert differences(before, catalogue(database)) != []
 
 
-def test_two_databases_of_one_template_have_one_catalogue(ledger_project):
-    assert catalogue(ledger_project()) == catalogue(ledger_project())
+def test_two_databases_of_one_template_have_one_catalogue(full_project):
+    assert catalogue(full_project()) == catalogue(full_project())
 
 
 @pytest.mark.parametrize(
@@ -70,6 +77,15 @@ def test_two_databases_of_one_template_have_one_catalogue(ledger_project):
             "EXECUTE on function public.upsert_thought",
         ),
         ("grant usage on schema ranked_ledger to anon", "USAGE on schema ranked_ledger"),
+        ("grant create on schema long_term_memory to public", "CREATE on schema long_term_memory"),
+        (
+            "grant execute on function long_term_memory.has_ledger() to anon",
+            "EXECUTE on function long_term_memory.has_ledger",
+        ),
+        (
+            "grant usage on sequence long_term_memory.memory_events_id_seq to anon",
+            "USAGE on sequence long_term_memory.memory_events_id_seq",
+        ),
         (
             "create sequence numbers; grant usage on sequence numbers to anon",
             "USAGE on sequence public.numbers",
@@ -77,8 +93,9 @@ def test_two_databases_of_one_template_have_one_catalogue(ledger_project):
         ("grant service_role to anon with inherit true", "DELETE on relation public.thoughts"),
     ],
 )
-def test_the_list_of_rights_shows(change, shown, ledger_db):
-    ledger_db.superuser.execute("begin; " + change)
+def test_the_list_of_rights_shows(change, shown, full_project):
+    database = full_project()
+    database.superuser.execute("begin; " + change)
 
-    assert any(line.startswith(shown) for line in effective(ledger_db, "anon"))
-    ledger_db.superuser.execute("rollback")
+    assert any(line.startswith(shown) for line in effective(database, "anon"))
+    database.superuser.execute("rollback")

@@ -1,4 +1,4 @@
-"""Every kind of host ends up with the same ledger: installed catalogues are compared line by line."""
+"""Every kind of host ends up with the same objects of ours: installed catalogues are compared line by line."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def unexplained(database, usual, port: Port) -> list[str]:
 
 
 @pytest.mark.parametrize("port", ports(CHOSEN))
-def test_a_push_to_any_port_installs_the_same_ledger(port: Port, databases, tmp_path):
+def test_a_push_to_any_port_installs_the_same(port: Port, databases, tmp_path):
     host = databases(hosts.open_brain_host, port)
     done = deploy.push(host, deploy.project_folder(tmp_path, *deploy.migrations()))
 
     assert done.returncode == 0, done.stderr
-    assert unexplained(host, databases(hosts.ledger_host, USUAL), port) == []
+    assert unexplained(host, databases(hosts.full_host, USUAL), port) == []
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("port", ports(ALL))
-def test_all_forty_ports_get_the_same_ledger(port: Port, databases):
-    installed = databases(hosts.ledger_host, port)
+def test_all_forty_ports_get_the_same(port: Port, databases):
+    installed = databases(hosts.full_host, port)
 
-    assert unexplained(installed, databases(hosts.ledger_host, USUAL), port) == []
+    assert unexplained(installed, databases(hosts.full_host, USUAL), port) == []
     assert installed.value("select count(*) from agent_decision_ledger") == 5
 
 
 def test_every_entry_of_the_allowlist_is_still_needed(databases):
-    usual = catalogue(databases(hosts.ledger_host, USUAL))
-    seen = {port: differences(usual, catalogue(databases(hosts.ledger_host, port))) for port in CHOSEN}
+    usual = catalogue(databases(hosts.full_host, USUAL))
+    seen = {port: differences(usual, catalogue(databases(hosts.full_host, port))) for port in CHOSEN}
 
     for entry in allowlist():
         needed = any(entry.explains(line[2:], port) for port, lines in seen.items() for line in lines)

@@ -23,11 +23,11 @@ begin
   where not exists (select from pg_catalog.pg_roles where rolname = wanted);
   if v_missing is not null then
     v_found := format('This database is not a Supabase project: it has no role %s.', v_missing);
-    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger stack up` starts.';
   elsif not exists (select from pg_catalog.pg_attribute where attrelid = to_regclass('auth.users') and attname = 'id'
                     and atttypid = 'uuid'::regtype) then
     v_found := 'This database has no auth.users(id uuid): nobody could be a member of an organization.';
-    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger stack up` starts.';
   elsif not has_table_privilege('auth.users', 'REFERENCES') then
     v_found := format('The role %I may not refer to auth.users.', current_user);
     v_advice := 'Push as postgres, the owner of the project.';
