@@ -4,12 +4,16 @@ it, and whether it still holds.
 Example:
     >>> from ranked_ledger import RankedLedger
     >>> ledger = RankedLedger.from_env(workspace="acme", project="billing")         # doctest: +SKIP
+
+`LongTermMemory` is the second store: what an agent may carry into the next run.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ranked_ledger.async_client import AsyncRankedLedger
+    from ranked_ledger.async_memory import AsyncLongTermMemory
+    from ranked_ledger.async_stewardship import AsyncMemorySteward
     from ranked_ledger.client import RankedLedger
     from ranked_ledger.embeddings import (
         AsyncEmbedder,
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
         ConflictError,
         DimensionError,
         EmbeddingError,
+        ErasedTextError,
         GoneError,
         InvalidArgumentError,
         LoopError,
@@ -51,6 +56,26 @@ if TYPE_CHECKING:
     )
     from ranked_ledger.function.async_client import AsyncMemoryFunction
     from ranked_ledger.function.client import MemoryFunction
+    from ranked_ledger.memories import (
+        Adopted,
+        Attribution,
+        Erasure,
+        Expired,
+        ForgottenMemory,
+        MappedWorkspace,
+        Member,
+        Memory,
+        MemoryHit,
+        MemoryRead,
+        MemoryRecall,
+        MemoryUsage,
+        Organization,
+        Remembered,
+        ReviewPage,
+        Skipped,
+        SubjectAccess,
+    )
+    from ranked_ledger.memory import LongTermMemory
     from ranked_ledger.models import (
         UNSET,
         ChainLink,
@@ -80,13 +105,15 @@ if TYPE_CHECKING:
         WorkspaceStatus,
     )
     from ranked_ledger.recalls import Hit, Recall
-    from ranked_ledger.timeline import AsyncTimeline, Timeline
+    from ranked_ledger.stewardship import MemorySteward
+    from ranked_ledger.timeline import AsyncPendingReviews, AsyncTimeline, PendingReviews, Timeline
 
     __version__: str
 else:
     _HOMES = (
-        "client", "async_client", "embeddings", "errors", "explanation", "function.answers",
-        "function.async_client", "function.client", "models", "recalls", "timeline",
+        "client", "async_client", "async_memory", "async_stewardship", "embeddings", "errors", "explanation",
+        "function.answers", "function.async_client", "function.client", "memories", "memory", "models",
+        "recalls", "stewardship", "timeline",
     )  # fmt: skip
 
     def __getattr__(name):
@@ -108,11 +135,16 @@ else:
 __all__ = [
     "UNSET",
     "APIError",
+    "Adopted",
     "AsyncEmbedder",
+    "AsyncLongTermMemory",
     "AsyncMemoryFunction",
+    "AsyncMemorySteward",
     "AsyncOpenAICompatibleEmbedder",
+    "AsyncPendingReviews",
     "AsyncRankedLedger",
     "AsyncTimeline",
+    "Attribution",
     "AuthenticationError",
     "ChainLink",
     "Check",
@@ -130,17 +162,30 @@ __all__ = [
     "EmbeddingError",
     "Enrolled",
     "EnrolmentFailure",
+    "ErasedTextError",
+    "Erasure",
+    "Expired",
     "Explanation",
     "Forgotten",
+    "ForgottenMemory",
     "FunctionMemory",
     "FunctionRecall",
     "GoneError",
     "Hit",
     "Impact",
     "InvalidArgumentError",
+    "LongTermMemory",
     "LoopError",
     "LostGround",
+    "MappedWorkspace",
+    "Member",
+    "Memory",
     "MemoryFunction",
+    "MemoryHit",
+    "MemoryRead",
+    "MemoryRecall",
+    "MemorySteward",
+    "MemoryUsage",
     "NetworkError",
     "NewDecision",
     "NotFoundError",
@@ -148,8 +193,10 @@ __all__ = [
     "NotLinked",
     "NotPatchedError",
     "OpenAICompatibleEmbedder",
+    "Organization",
     "Origin",
     "Page",
+    "PendingReviews",
     "PermissionDeniedError",
     "PolicyStats",
     "Pruned",
@@ -158,13 +205,17 @@ __all__ = [
     "RateLimitError",
     "Recall",
     "Recorded",
+    "Remembered",
     "RequestTimeoutError",
+    "ReviewPage",
     "SchemaTooNewError",
     "SchemaTooOldError",
     "SchemaVersionError",
     "ServiceUnavailableError",
     "SimilarityRange",
+    "Skipped",
     "Status",
+    "SubjectAccess",
     "Superseded",
     "Timeline",
     "Transition",

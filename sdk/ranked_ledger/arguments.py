@@ -10,11 +10,14 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar, get_args
 from uuid import UUID
 
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import DecisionRef
+from ranked_ledger.subjects import SubjectType
+
+T = TypeVar("T")
 
 # The database has the same limits and is the judge; tests/contract compares the two.
 MAX_TEXT_BYTES: Final = 256 * 1024
@@ -29,6 +32,9 @@ MAX_DEPTH: Final = 2_147_483_647
 MAX_PRUNED: Final = 10_000
 MAX_CHECKED: Final = 10_000
 MAX_KEY_CHARACTERS: Final = 255
+MAX_MEMORY_BYTES: Final = 64 * 1024
+MAX_NOTE_BYTES: Final = 2_000
+MIN_CLEANED_CHARACTERS: Final = 6
 _MAX_REPEATED: Final = 40
 _MAX_DIMENSIONS: Final = 16_000
 _MAX_FLOAT4: Final = 3.4028234663852886e38
@@ -120,6 +126,11 @@ def whole(name: str, value: object, *, minimum: int, maximum: int | None = None)
     return int(number)
 
 
+def unless(default: T, value: T) -> T | None:
+    """What is sent: nothing where it is the default."""
+    return None if value == default else value
+
+
 def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name} must be True or False, not {_kind(value)}")
@@ -168,6 +179,40 @@ def alternatives(value: object) -> list[str]:
     if len(texts) > MAX_ALTERNATIVES:
         raise InvalidArgumentError(f"alternatives has {len(texts)} texts; {MAX_ALTERNATIVES} are allowed")
     return texts
+
+
+def subject(value: object, *, named: bool = True) -> tuple[str, str | None]:
+    """Whom something is about: its type and its id.
+
+    - `named`: a person must be named by their id; a workspace need not be.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise InvalidArgumentError(
+            'subject must be a pair of a type and an id, such as ("candidate", id)',
+            hint=f"the types are {', '.join(get_args(SubjectType))}",
+        )
+    kind = one_of("the type of subject", value[0], get_args(SubjectType))
+    if value[1] is None:
+        if named and kind != "workspace":
+            raise InvalidArgumentError(f"subject names no {kind}: its id is missing")
+        return kind, None
+    return kind, uuid("the id of subject", value[1])
+
+
+def phrases(name: str, value: object) -> list[str]:
+    """Exact strings to be cleaned, each long enough not to be part of everybody's words."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"{name} must be a list of texts, not {_kind(value)}")
+    found = [text(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    for place, one in enumerate(found):
+        if len(one) < MIN_CLEANED_CHARACTERS:
+            raise InvalidArgumentError(
+                f"{name}[{place}] has {len(one)} characters; it takes {MIN_CLEANED_CHARACTERS}",
+                hint="a shorter text also stands in what others wrote",
+            )
+    return found
 
 
 def mapping(name: str, value: object) -> dict[str, Any]:

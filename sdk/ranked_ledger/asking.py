@@ -17,6 +17,7 @@ from ranked_ledger.calls import Call
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import Fusion, Weights
 from ranked_ledger.recalls import Hit, Recall
+from ranked_ledger.subjects import Subject
 
 T = TypeVar("T")
 
@@ -63,6 +64,7 @@ def recall(
     policy: str | None,
     flow: str | None,
     runtime_name: str | None,
+    subject: Subject | None = None,
 ) -> Call[Recall]:
     if embedding is None and embedding_model is not None:
         raise InvalidArgumentError("embedding_model is given without an embedding")
@@ -80,23 +82,24 @@ def recall(
         else check.whole("current_step", current_step, minimum=0, maximum=check.MAX_STEP),
         match_count=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
         max_tokens=None if max_tokens is None else check.whole("max_tokens", max_tokens, minimum=1),
-        include_superseded=_unless(False, check.flag("include_superseded", include_superseded)),
-        include_stale=_unless(False, check.flag("include_stale", include_stale)),
-        only_confirmed=_unless(False, check.flag("only_confirmed", only_confirmed)),
-        include_personal=_unless(True, check.flag("include_personal", include_personal)),
+        include_superseded=check.unless(False, check.flag("include_superseded", include_superseded)),
+        include_stale=check.unless(False, check.flag("include_stale", include_stale)),
+        only_confirmed=check.unless(False, check.flag("only_confirmed", only_confirmed)),
+        include_personal=check.unless(True, check.flag("include_personal", include_personal)),
         min_relevance=_number("min_relevance", min_relevance),
         half_life_steps=check.positive("half_life_steps", half_life_steps),
         dependency_saturation=check.positive("dependency_saturation", dependency_saturation),
         similarity_floor=_number("similarity_floor", similarity_floor),
         similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
-        fusion=_unless(DEFAULT_FUSION, check.text("fusion", fusion)),
-        fusion_weight=_unless(DEFAULT_FUSION_WEIGHT, check.finite("fusion_weight", fusion_weight)),
-        exact=_unless(True, check.flag("exact", exact)),
-        trace=_unless(True, tracing),
+        fusion=check.unless(DEFAULT_FUSION, check.text("fusion", fusion)),
+        fusion_weight=check.unless(DEFAULT_FUSION_WEIGHT, check.finite("fusion_weight", fusion_weight)),
+        exact=check.unless(True, check.flag("exact", exact)),
+        trace=check.unless(True, tracing),
         request_id=None if request_id is None else check.uuid("request_id", request_id),
         policy=check.optional_text("policy", policy),
         flow_id=check.name("flow", flow),
         runtime_name=check.name("runtime_name", runtime_name),
+        subject=None if subject is None else dict(zip(("type", "id"), check.subject(subject), strict=True)),
         **{_WEIGHTS[name]: value for name, value in given_weights(weights).items()},
     )
 
@@ -144,11 +147,6 @@ def given_weights(weights: Weights | Mapping[str, float] | None) -> dict[str, fl
         for name, value in given.items()
         if value is not None
     }
-
-
-def _unless(default: T, value: T) -> T | None:
-    """What is sent: nothing where it is the default."""
-    return None if value == default else value
 
 
 def _number(name: str, value: float | None) -> float | None:

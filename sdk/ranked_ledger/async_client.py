@@ -26,9 +26,10 @@ from ranked_ledger.models import (
     Unset,
     Visibility,
 )
+from ranked_ledger.paging import DEFAULT_PAGE, walk
 from ranked_ledger.recalling import AsyncRecalling
 from ranked_ledger.session import given_or_new
-from ranked_ledger.timeline import DEFAULT_PAGE, AsyncTimeline, walk
+from ranked_ledger.timeline import AsyncTimeline
 
 
 class AsyncRankedLedger(AsyncRecalling):

@@ -10,6 +10,7 @@ from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.models import UNSET, DecisionRef, Fusion, Unset, UsageMarked, Weights
 from ranked_ledger.recalls import Recall
 from ranked_ledger.session import given_or_new
+from ranked_ledger.subjects import Subject
 from ranked_ledger.upkeep import AsyncUpkeep, Upkeep
 
 
@@ -45,6 +46,7 @@ class Recalling(Upkeep):
         policy: str | None = None,
         flow: str | None = None,
         runtime_name: str | None = None,
+        subject: Subject | None = None,
     ) -> Recall:
         """The decisions that matter now, best first, and a trace of what was returned.
 
@@ -76,6 +78,8 @@ class Recalling(Upkeep):
 
         - `trace`: False leaves none. `request_id`: names the trace; a repeat with it leaves no second one.
         - `policy`: the name that the trace carries, for `policy_stats`. `flow`, `runtime_name`: kept with it.
+        - `subject`: whom the question is about, such as `("candidate", id)`, where the long-term memory is
+          installed: subject access shows the trace, and an erasure blanks it.
 
         An unknown or empty workspace answers no hits and a `hint`. Raises `InvalidArgumentError` for a value
         out of its range, `ConflictError` where the request id belongs to another question or workspace,
@@ -114,6 +118,7 @@ class Recalling(Upkeep):
             policy=policy,
             flow=flow,
             runtime_name=runtime_name,
+            subject=subject,
         )
         wanted = "" if query is None or embedding is not None else query.strip()
         return self._run(self._completed(call, "query_embedding", wanted) if wanted else call)
@@ -177,6 +182,7 @@ class AsyncRecalling(AsyncUpkeep):
         policy: str | None = None,
         flow: str | None = None,
         runtime_name: str | None = None,
+        subject: Subject | None = None,
     ) -> Recall:
         """As `RankedLedger.recall`."""
         call = asking.recall(
@@ -207,6 +213,7 @@ class AsyncRecalling(AsyncUpkeep):
             policy=policy,
             flow=flow,
             runtime_name=runtime_name,
+            subject=subject,
         )
         wanted = "" if query is None or embedding is not None else query.strip()
         return await self._run(await self._completed(call, "query_embedding", wanted) if wanted else call)

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -16,6 +16,7 @@ from ranked_ledger.errors import ConfigurationError
 
 URL_VARIABLE: Final = "SUPABASE_URL"
 KEY_VARIABLES: Final = ("SUPABASE_SECRET_KEY", "SUPABASE_SERVICE_ROLE_KEY")
+PUBLIC_KEY_VARIABLES: Final = ("SUPABASE_PUBLISHABLE_KEY", "SUPABASE_ANON_KEY")
 FUNCTION_URL_VARIABLE: Final = "AGENT_MEMORY_URL"
 ACCESS_KEY_VARIABLE: Final = "MCP_ACCESS_KEY"
 
@@ -24,6 +25,11 @@ _SERVICE_ONLY: Final = (
     "the ledger answers to the service role only: use the project's secret key (sb_secret_...) "
     "or its legacy service_role key"
 )
+_PEOPLE: Final = (
+    "give a person's `access_token` with it; without one, use the project's secret key (sb_secret_...) "
+    "or its legacy service_role key"
+)
+_SIGNED_IN: Final = "it is the JWT that a person got by signing in, for example `session.access_token`"
 _ACCESS_KEY: Final = f"it is what the function has as {ACCESS_KEY_VARIABLE}"
 _FUNCTION_URL: Final = "https://<project>.supabase.co/functions/v1/agent-memory-api"
 
@@ -52,14 +58,42 @@ class Connection:
 
 
 def project(url: str, key: str) -> Connection:
-    """A Supabase project, through its gateway. A new key goes in `apikey` only: it is not a JWT."""
+    """A Supabase project, through its gateway, asked by the service role."""
+    return _project(url, key, hint=_SERVICE_ONLY)
+
+
+def people(url: str, key: str, access_token: str | None) -> Connection:
+    """A Supabase project that people may ask too: with an access token, any key of the project will do."""
+    if access_token is None:
+        return _project(url, key, hint=_PEOPLE)
+    return acting(_project(url, key, hint=None), access_token)
+
+
+def acting(connection: Connection, access_token: str) -> Connection:
+    """The same place, asked by the person whose token this is. The key says no more than which project."""
+    token = _clean(access_token, "access_token", hint=_SIGNED_IN)
+    if token.startswith("sb_"):
+        raise ConfigurationError(
+            "access_token is a key of the project, not a person's token", hint=_SIGNED_IN
+        )
+    role = _jwt_role(token)
+    if role in ("anon", "service_role"):
+        raise ConfigurationError(
+            f"access_token is a key of the role {role}, no person's token", hint=_SIGNED_IN
+        )
+    headers = {**connection.headers, "Authorization": f"Bearer {token}"}
+    return replace(connection, headers=MappingProxyType(headers))
+
+
+def _project(url: str, key: str, *, hint: str | None) -> Connection:
+    """A new key goes in `apikey` only: it is not a JWT. A public one is refused, unless there is no hint."""
     base = _base(url)
-    key = _clean(key, "the key")
-    if key.startswith("sb_publishable_"):
-        raise ConfigurationError("this is a publishable key", hint=_SERVICE_ONLY)
+    key = _clean(key, "the key", hint=hint or _SERVICE_ONLY)
     role = _jwt_role(key)
-    if role in ("anon", "authenticated"):
-        raise ConfigurationError(f"this is a key of the role {role}", hint=_SERVICE_ONLY)
+    if hint is not None and key.startswith("sb_publishable_"):
+        raise ConfigurationError("this is a publishable key", hint=hint)
+    if hint is not None and role in ("anon", "authenticated"):
+        raise ConfigurationError(f"this is a key of the role {role}", hint=hint)
     credentials = {"apikey": key}
     if _is_jwt(key):
         credentials["Authorization"] = f"Bearer {key}"
@@ -81,12 +115,21 @@ def postgrest(url: str, token: str | None) -> Connection:
 
 def supabase(client: SupabaseClient) -> Connection:
     """The project that a supabase client was made for, with the key that it was made with."""
+    return project(*_of_supabase(client))
+
+
+def people_of_supabase(client: SupabaseClient, access_token: str | None) -> Connection:
+    """The same, for what people may ask too."""
+    return people(*_of_supabase(client), access_token)
+
+
+def _of_supabase(client: SupabaseClient) -> tuple[str, str]:
     url, key = getattr(client, "supabase_url", None), getattr(client, "supabase_key", None)
     if url is None or key is None:
         raise ConfigurationError(
             f"{type(client).__name__} is no supabase client: it has no supabase_url and supabase_key"
         )
-    return project(str(url), str(key))
+    return str(url), str(key)
 
 
 def function(url: str, access_key: str) -> Connection:
@@ -115,16 +158,26 @@ def function_environment(variables: Mapping[str, str] | None = None) -> Connecti
 
 def environment(variables: Mapping[str, str] | None = None) -> Connection:
     """The project that SUPABASE_URL and SUPABASE_SECRET_KEY, else SUPABASE_SERVICE_ROLE_KEY, name."""
+    return project(*_of_environment(variables, KEY_VARIABLES))
+
+
+def people_environment(access_token: str | None, variables: Mapping[str, str] | None = None) -> Connection:
+    """The same; with an access token SUPABASE_PUBLISHABLE_KEY, else SUPABASE_ANON_KEY, goes before them."""
+    names = KEY_VARIABLES if access_token is None else (*PUBLIC_KEY_VARIABLES, *KEY_VARIABLES)
+    return people(*_of_environment(variables, names), access_token)
+
+
+def _of_environment(variables: Mapping[str, str] | None, names: tuple[str, ...]) -> tuple[str, str]:
     found = os.environ if variables is None else variables
     url = found.get(URL_VARIABLE, "").strip()
-    key = next((value for name in KEY_VARIABLES if (value := found.get(name, "").strip())), "")
-    missing = [name for name, value in ((URL_VARIABLE, url), (" or ".join(KEY_VARIABLES), key)) if not value]
+    key = next((value for name in names if (value := found.get(name, "").strip())), "")
+    missing = [name for name, value in ((URL_VARIABLE, url), (" or ".join(names), key)) if not value]
     if missing:
         raise ConfigurationError(
             f"the environment lacks {' and '.join(missing)}",
             hint='take them from the project settings; for a local stack: eval "$(ranked-ledger stack env)"',
         )
-    return project(url, key)
+    return url, key
 
 
 def _connection(rest_url: str, credentials: Mapping[str, str]) -> Connection:
