@@ -35,11 +35,11 @@ begin
   where not exists (select from pg_catalog.pg_roles where rolname = wanted);
   if v_missing is not null then
     v_found := format('This database is not a Supabase project: it has no role %s.', v_missing);
-    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger stack up` starts.';
   elsif not exists (select from pg_catalog.pg_attribute where attrelid = to_regclass('auth.users') and attname = 'id'
                     and atttypid = 'uuid'::regtype) then
     v_found := 'This database has no auth.users(id uuid): nobody could be a member of an organization.';
-    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger stack up` starts.';
   elsif not has_table_privilege('auth.users', 'REFERENCES') then
     v_found := format('The role %I may not refer to auth.users.', current_user);
     v_advice := 'Push as postgres, the owner of the project.';
@@ -237,6 +237,16 @@ return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
 comment on function ranked_ledger.rank_of_any(bigint) is
   'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
 
+-- ranking/035_text_or_cosine.sql ------------------------------------------------------------------------------------
+
+create or replace function ranked_ledger.text_or_cosine(
+  p_lexemes tsvector, p_embedding vector, p_comparable boolean, p_query tsquery, p_query_embedding vector)
+returns float8 language sql immutable parallel safe
+return greatest(0::float8, least(1::float8, coalesce(
+  nullif(case when p_comparable then 1 - (p_embedding <=> p_query_embedding) end, 'NaN'::float8),
+  case when p_lexemes @@ p_query then 1 - 1 / (1 + 10 * ts_rank_cd(p_lexemes, p_query)::float8) end,
+  0::float8)));
+
 -- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
 
 -- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
@@ -390,17 +400,26 @@ comment on function ranked_ledger.check_direction(vector) is 'Refuses (22023) a 
 
 -- ranking/090_access.sql --------------------------------------------------------------------------------------------
 
--- Whichever migration comes first, the service role alone may call what both are built with.
+-- What both stores are built with. Whichever migration comes first makes these functions, and whichever is taken out last
+-- takes them along (docs/uninstall.md).
+create or replace function ranked_ledger.shared_functions()
+returns text[] language sql immutable parallel safe
+return array[
+  'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency', 'fence_tokens',
+  'match_count', 'max_matches', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency', 'relevance', 'saturate',
+  'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
+
+comment on function ranked_ledger.shared_functions() is
+  'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
+
+-- The service role alone may call them.
 do $do$
 declare
   v_function regprocedure;
 begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation',
-                        'tokens', 'rank_of_any', 'text_or_cosine', 'fence_tokens', 'one_line', 'pack_hits', 'check_weight',
-                        'check_unit', 'positive_or', 'max_matches', 'match_count', 'vector_of', 'check_direction')
+    where p.pronamespace = 'ranked_ledger'::regnamespace and p.proname = any (ranked_ledger.shared_functions())
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
@@ -1204,6 +1223,582 @@ $$;
 
 comment on function long_term_memory.check_note(text) is 'Refuses (22023) a note above 2000 bytes.';
 
+-- long_term_memory/200_digests.sql ----------------------------------------------------------------------------------
+
+-- What was erased is known again by a keyed digest, for whoever keeps the key. A plain hash of a short sentence about a known
+-- person is as good as the sentence: guesses are cheap. HMAC-SHA256 (RFC 2104) over the server's own sha256, since no
+-- extension for it can be relied on.
+
+create or replace function long_term_memory.hmac_pad(p_key bytea, p_byte int)
+returns bytea language plpgsql immutable parallel safe strict
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_key bytea := case when octet_length(p_key) > 64 then sha256(p_key) else p_key end;
+  v_pad bytea := decode(repeat(lpad(to_hex(p_byte), 2, '0'), 64), 'hex');
+begin
+  for i in 0 .. octet_length(v_key) - 1 loop -- bytea has no xor
+    v_pad := set_byte(v_pad, i, get_byte(v_key, i) # p_byte);
+  end loop;
+  return v_pad;
+end
+$$;
+
+comment on function long_term_memory.hmac_pad(bytea, int) is
+  'A key, brought to the 64 bytes of a block of SHA-256, each of them exclusive-or this byte.';
+
+create or replace function long_term_memory.hmac_sha256(p_key bytea, p_message bytea)
+returns bytea language sql immutable parallel safe
+return sha256(long_term_memory.hmac_pad(p_key, 92) || sha256(long_term_memory.hmac_pad(p_key, 54) || p_message));
+
+comment on function long_term_memory.hmac_sha256(bytea, bytea) is 'HMAC-SHA256 as RFC 2104 defines it.';
+
+-- No message ever repeats the key: messages are logged.
+create or replace function long_term_memory.check_digest_key(p_digest_key text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if char_length(p_digest_key) < 16 then
+    raise sqlstate '22023' using
+      message = 'p_digest_key is shorter than 16 characters.',
+      hint = 'Draw it at random, keep it where your secrets are, and use the same one for every call. It is never stored here.';
+  elsif octet_length(p_digest_key) > 4096 then
+    raise sqlstate '22023' using message = 'p_digest_key is longer than 4096 bytes.', hint = 'Draw 32 random bytes, in base64.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_digest_key(text) is 'Refuses (22023) a digest key that could be guessed, or is no key. Null passes.';
+
+create or replace function long_term_memory.key_check(p_digest_key text, p_org_id uuid)
+returns bytea language sql immutable parallel safe
+return long_term_memory.hmac_sha256(
+  convert_to(p_digest_key, 'UTF8'), convert_to('ranked_ledger: key of ' || p_org_id, 'UTF8'));
+
+comment on function long_term_memory.key_check(text, uuid) is
+  'By which a digest key is known again: its keyed digest of the organization''s id.';
+
+-- Bound to organization and subject: the same sentence about two people has two digests.
+create or replace function long_term_memory.text_digest(
+  p_digest_key text, p_org_id uuid, p_subject_type text, p_subject_id uuid, p_text text)
+returns bytea language sql immutable parallel safe
+return long_term_memory.hmac_sha256(convert_to(p_digest_key, 'UTF8'), convert_to(
+  'ranked_ledger: erased ' || p_org_id || ' ' || p_subject_type || ' ' || p_subject_id || ' ' || long_term_memory.folded(p_text),
+  'UTF8'));
+
+comment on function long_term_memory.text_digest(text, uuid, text, uuid, text) is
+  'The keyed digest of a text about a subject, folded in case and white space.';
+
+create or replace function long_term_memory.erased_before(
+  p_org_id uuid, p_subject_type text, p_subject_id uuid, p_text text, p_digest_key text)
+returns text language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_digest    bytea;
+  v_key_check bytea;
+begin
+  if p_digest_key is null then
+    return 'not_checked';
+  end if;
+  perform long_term_memory.check_digest_key(p_digest_key);
+  v_digest := long_term_memory.text_digest(p_digest_key, p_org_id, p_subject_type, p_subject_id, p_text);
+  if exists (select from long_term_memory.erased_digests d
+             where d.org_id = p_org_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id
+               and d.digest = v_digest) then
+    return 'flagged';
+  end if;
+  v_key_check := long_term_memory.key_check(p_digest_key, p_org_id);
+  return (
+    select case when count(*) > 0 and count(*) filter (where e.key_check = v_key_check) = 0 then 'other_key' else 'clear' end
+    from long_term_memory.erasures e
+    where e.org_id = p_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id and e.key_check is not null
+      and exists (select from long_term_memory.erased_digests d where d.erasure_id = e.id));
+end
+$$;
+
+comment on function long_term_memory.erased_before(uuid, text, uuid, text, text) is
+  'Whether a text was erased for this subject: flagged or clear; not_checked without a key; other_key where all that was erased for the subject has digests of other keys.';
+
+-- long_term_memory/400_expire_memories.sql --------------------------------------------------------------------------
+
+-- A portion of each kind goes in a block of its own. Rows that somebody holds are stepped over. What hangs on them goes by
+-- cascade, which cannot step over: it waits for half a second, less than the second after which the server looks for
+-- deadlocks, and then leaves its portion to the next call. So whoever waits for the sweep never pays for it with a deadlock.
+create or replace function long_term_memory.sweep_expired(p_limit int)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_expired uuid[];
+  v_sweep   text := coalesce(current_setting('long_term_memory.sweep', true), '');
+  v_wait    text := current_setting('lock_timeout');
+begin
+  select array_agg(due.id) into v_expired
+  from (select m.id from long_term_memory.agent_memories m
+        where m.redacted_at is null and m.expires_at <= now()
+        order by m.expires_at, m.id limit p_limit for update skip locked) as due;
+  if v_expired is null then
+    return 0;
+  end if;
+  begin
+    -- for these rows alone. An error takes both back by itself, since it undoes the block or what is around it
+    perform set_config('long_term_memory.sweep', 'on', true), set_config('lock_timeout', '500ms', true);
+    delete from long_term_memory.agent_memories m where m.id = any (v_expired);
+    perform set_config('long_term_memory.sweep', v_sweep, true), set_config('lock_timeout', v_wait, true);
+  exception when lock_not_available then
+    return 0;
+  end;
+  return cardinality(v_expired);
+end
+$$;
+
+comment on function long_term_memory.sweep_expired(int) is
+  'Really deletes up to so many expired memories of all organizations, those that expired first, with their history. Tombstones stay.';
+
+create or replace function long_term_memory.sweep_recalls(p_limit int, p_before timestamptz)
+returns int language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_old  uuid[];
+  v_wait text := current_setting('lock_timeout');
+begin
+  select array_agg(old.id) into v_old
+  from (select r.id from long_term_memory.recalls r
+        where r.at < p_before order by r.at, r.id limit p_limit for update skip locked) as old;
+  if v_old is null then
+    return 0;
+  end if;
+  begin
+    perform set_config('lock_timeout', '500ms', true);
+    delete from long_term_memory.recalls r where r.id = any (v_old);
+    perform set_config('lock_timeout', v_wait, true);
+  exception when lock_not_available then
+    return 0;
+  end;
+  return cardinality(v_old);
+end
+$$;
+
+comment on function long_term_memory.sweep_recalls(int, timestamptz) is
+  'Deletes up to so many recalls of all organizations that are older than a time, oldest first, with what they returned.';
+
+create or replace function public.expire_memories(p_limit int default 1000, p_usage_before timestamptz default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_expired int;
+  v_recalls int;
+begin
+  -- guard
+  if p_limit is null or p_limit not between 1 and 10000 then
+    raise sqlstate '22023' using
+      message = 'p_limit is not a number from 1 to 10000.', hint = 'Call again while the answer says more.';
+  end if;
+
+  -- mutate: two sweeps at once take turns, or they would hold up each other's cascades
+  perform pg_advisory_xact_lock(hashtextextended('ranked_ledger: expiry sweep', 0));
+  v_expired := long_term_memory.sweep_expired(p_limit);
+  v_recalls := long_term_memory.sweep_recalls(p_limit, p_usage_before);
+
+  -- answer: more after a full portion only, or the caller would turn round what is locked
+  return jsonb_build_object('expired', v_expired, 'recalls_deleted', v_recalls, 'more',
+    v_expired = p_limit and exists (
+      select from long_term_memory.agent_memories m where m.redacted_at is null and m.expires_at <= now())
+    or v_recalls = p_limit and exists (select from long_term_memory.recalls r where r.at < p_usage_before));
+end
+$$;
+
+comment on function public.expire_memories(int, timestamptz) is
+  'Deletes memories that have expired, and recalls older than p_usage_before, p_limit of each. The one function without an organization: what has expired has expired in all of them.';
+
+-- long_term_memory/410_adopt_memories.sql ---------------------------------------------------------------------------
+
+-- Another product calls a table public.agent_memories too, and its rows have the shape of ours. They are copied, and the
+-- table is read and nothing else. Which of the columns it has differs from install to install, so the catalogue is asked.
+do $do$
+begin
+  if to_regtype('long_term_memory.found_memory') is null then
+    create type long_term_memory.found_memory as (
+      id uuid, org_id uuid, subject_type text, subject_id uuid, text text, author text, source_run_id text, written_by uuid,
+      embedding real[], embedding_model text, created_date timestamptz, expires_at timestamptz, redacted_at timestamptz);
+    comment on type long_term_memory.found_memory is 'A row of the other product''s agent_memories, as far as its table has these columns.';
+  end if;
+end
+$do$;
+
+create or replace function long_term_memory.uuid_of(p_text text)
+returns uuid language sql immutable parallel safe
+return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
+
+comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
+
+-- pgvector refuses what is no vector, and one such row would stop the page
+create or replace function long_term_memory.vector_or_null(p_numbers real[])
+returns vector language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select p_numbers::vector
+  where array_ndims(p_numbers) = 1 and cardinality(p_numbers) <= 16000
+    and (select bool_and(n is not null and n not in ('NaN', 'Infinity', '-Infinity')) and bool_or(n <> 0) from unnest(p_numbers) as n)
+$$;
+
+comment on function long_term_memory.vector_or_null(real[]) is 'The vector of these numbers; null where they are none, or have no direction.';
+
+-- The owner of another product's table need not have given the service role a right on it.
+create or replace function long_term_memory.check_readable(p_table regclass)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not has_table_privilege(p_table, 'SELECT') then
+    raise sqlstate '42501' using
+      message = format('%I may not read %s.', current_user, p_table),
+      hint = format('Let its owner run: grant select on %s to %I', p_table, current_user);
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_readable(regclass) is 'Refuses (42501) where the caller may not read a table, and says who can change that.';
+
+create or replace function long_term_memory.adoptable_table()
+returns regclass language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_table   regclass := to_regclass('public.agent_memories');
+  v_columns text[] := (select array_agg(a.attname) from pg_attribute a
+                       where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped);
+begin
+  if v_table is null then
+    raise sqlstate 'RL404' using
+      message = 'There is no public.agent_memories to adopt from.', hint = 'This is for projects that have such a table of another product.';
+  elsif 'memory_type' = any (v_columns) then
+    raise sqlstate 'RL501' using
+      message = 'public.agent_memories is Open Brain''s: it holds what the decision ledger ranks, and nothing to adopt.',
+      hint = 'Tie its decisions to a person with attribute_decision.';
+  elsif not v_columns @> array['org_id', 'subject_type', 'text'] then
+    raise sqlstate 'RL501' using
+      message = 'public.agent_memories has no org_id, subject_type and text: it is no table of memories that could be adopted.',
+      hint = 'Copy its rows with remember.';
+  end if;
+  perform long_term_memory.check_readable(v_table);
+  return v_table;
+end
+$$;
+
+comment on function long_term_memory.adoptable_table() is
+  'The other product''s table. RL404 where there is none, RL501 where the table of that name is something else.';
+
+-- What cannot be read as what it should be is null, and judged by the rules of its row. A row without an id gets one of what
+-- it says, the same at every reading: a repeat would adopt it again.
+create or replace function long_term_memory.adoption_query(p_table regclass)
+returns text language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_types  jsonb := (select jsonb_object_agg(a.attname, format_type(a.atttypid, null)) from pg_attribute a
+                     where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped);
+  v_id     text;
+  v_values text;
+begin
+  v_id := format('md5(concat_ws(chr(31), %s))::uuid', (
+    select string_agg(format('coalesce(s.%I::text, %L)', c.name, ''), ', ')
+    from unnest(array['id', 'org_id', 'subject_type', 'subject_id', 'text']) as c (name) where v_types ? c.name));
+  if exists (select from pg_attribute a where a.attrelid = p_table and a.attname = 'id' and a.atttypid = 'uuid'::regtype) then
+    -- by itself where it is never null, so that a page is a walk along its index
+    v_id := case when (select a.attnotnull from pg_attribute a where a.attrelid = p_table and a.attname = 'id') then 's.id'
+                 else format('coalesce(s.id, %s)', v_id) end;
+  end if;
+  select string_agg(case
+      when not v_types ? a.attname or a.attname = 'embedding' and v_types ->> 'embedding' not in ('real[]', 'vector', 'halfvec')
+        then format('null::%s', format_type(a.atttypid, null))
+      when a.atttypid = 'uuid'::regtype then format('long_term_memory.uuid_of(s.%I::text)', a.attname)
+      else format('s.%I::%s', a.attname, format_type(a.atttypid, null)) end, ', ' order by a.attnum) into v_values
+  from pg_type t join pg_attribute a on a.attrelid = t.typrelid
+  where t.oid = 'long_term_memory.found_memory'::regtype and a.attname <> 'id';
+  return format('select array_agg(p::long_term_memory.found_memory order by p.id) from (select %s as id, %s from %s s '
+                'where $1 is null or %1$s > $1 order by 1 limit $2) as p', v_id, v_values, p_table);
+end
+$$;
+
+comment on function long_term_memory.adoption_query(regclass) is
+  'The query of one page of the other product''s rows, over the columns that its table has: $1 the id before it, $2 how many.';
+
+create or replace function long_term_memory.adoption_problem(p_row long_term_memory.found_memory)
+returns text language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select case
+    when coalesce(r.subject_type, '') not in ('workspace', 'candidate', 'user') then 'unknown subject type'
+    when r.subject_type <> 'workspace' and r.subject_id is null then 'no subject'
+    when r.org_id is null or not long_term_memory.org_exists(r.org_id) then 'unknown organization'
+    when r.redacted_at is not null then null
+    when coalesce(r.text, '') !~ '\S' then 'blank text'
+    when octet_length(r.text) > 65536 then 'text too long'
+    when r.expires_at <= now() then 'expired'
+    when exists (
+      select from long_term_memory.erasures e
+      where e.org_id = r.org_id and e.subject_type = r.subject_type and e.subject_id = r.subject_id
+        and e.erased_at >= coalesce(r.created_date, '-infinity')) then 'subject erased' -- or it would be back
+  end
+  from (select (p_row).*) as r
+$$;
+
+comment on function long_term_memory.adoption_problem(long_term_memory.found_memory) is
+  'Why a row of the other product''s is not adopted; null where it can be.';
+
+create or replace function long_term_memory.adopt(p_row long_term_memory.found_memory)
+returns boolean language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_run     text := p_row.source_run_id;
+  v_writer  uuid := p_row.written_by;
+  v_vector  vector := long_term_memory.vector_or_null(p_row.embedding);
+  v_adopted boolean;
+  v_unknown text;
+begin
+  if long_term_memory.referred_to('source_run_id') = to_regclass('long_term_memory.agent_runs') then
+    perform long_term_memory.note_run(v_run);
+  end if;
+  loop -- at most three times: a run and a user that are not known are left out
+    begin
+      insert into long_term_memory.agent_memories (id, org_id, subject_type, subject_id, text, author, source_run_id, written_by,
+        embedding, embedding_model, created_date, expires_at, redacted_at)
+      values (p_row.id, p_row.org_id, p_row.subject_type, p_row.subject_id, coalesce(p_row.text, ''),
+        case when p_row.author = 'person' then 'person' else 'model' end, v_run, v_writer, v_vector,
+        case when v_vector is null then '' else coalesce(p_row.embedding_model, '') end,
+        case when isfinite(p_row.created_date) then p_row.created_date else now() end, p_row.expires_at, p_row.redacted_at)
+      on conflict (id) do nothing;
+      v_adopted := found;
+      exit;
+    exception when foreign_key_violation then
+      get stacked diagnostics v_unknown = constraint_name;
+      if v_unknown = 'agent_memories_source_run_id_fkey' and v_run is not null then
+        v_run := null;
+      elsif v_unknown = 'agent_memories_written_by_fkey' and v_writer is not null then
+        v_writer := null;
+      else
+        raise;
+      end if;
+    end;
+  end loop;
+  if v_adopted then
+    perform long_term_memory.note_event(p_row.org_id, p_row.id, 'adopted', long_term_memory.calling(p_row.org_id));
+  end if;
+  return v_adopted;
+end
+$$;
+
+comment on function long_term_memory.adopt(long_term_memory.found_memory) is
+  'Copies one row; false where a memory with this id is here already. Nobody has reviewed it here, whoever wrote it.';
+
+create or replace function public.adopt_memories(
+  p_limit int default 500, p_after uuid default null, p_dry_run boolean default false)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_page    long_term_memory.found_memory[];
+  v_row     long_term_memory.found_memory;
+  v_problem text;
+  v_adopted int := 0;
+  v_present int := 0;
+  v_skipped jsonb[] := '{}';
+begin
+  -- guard
+  if p_limit is null or p_limit not between 1 and 1000 then
+    raise sqlstate '22023' using
+      message = 'p_limit is not a number from 1 to 1000.', hint = 'Call again with p_after => next, until next is null.';
+  end if;
+
+  -- fetch: a page, and a share of the subjects in it, so that an erasure is over before it is looked for
+  execute long_term_memory.adoption_query(long_term_memory.adoptable_table()) into v_page using p_after, p_limit;
+  perform long_term_memory.share_subject(s.org_id, s.subject_type, s.subject_id)
+  from (select distinct r.org_id, r.subject_type, r.subject_id from unnest(v_page) as r order by 1, 2, 3) as s
+  where not coalesce(p_dry_run, false);
+
+  -- mutate
+  foreach v_row in array coalesce(v_page, '{}') loop
+    v_problem := long_term_memory.adoption_problem(v_row);
+    if exists (select from long_term_memory.agent_memories m where m.id = v_row.id) then
+      v_present := v_present + 1;
+    elsif v_problem is not null then
+      v_skipped := v_skipped || jsonb_build_object('id', v_row.id, 'reason', v_problem);
+    elsif coalesce(p_dry_run, false) or long_term_memory.adopt(v_row) then
+      v_adopted := v_adopted + 1;
+    else
+      v_present := v_present + 1;
+    end if;
+  end loop;
+
+  -- answer
+  return jsonb_build_object('adopted', v_adopted, 'present', v_present, 'skipped', to_jsonb(v_skipped[:100]),
+    'skipped_total', cardinality(v_skipped), 'next', case when cardinality(v_page) = p_limit then v_page[p_limit].id end);
+end
+$$;
+
+comment on function public.adopt_memories(int, uuid, boolean) is
+  'Copies a page of the other product''s public.agent_memories into the store, in the order of ids, and leaves that table as it is. A repeat adopts nothing twice.';
+
+-- long_term_memory/420_organizations.sql ----------------------------------------------------------------------------
+
+-- Organizations and members, for a project that has none of its own. Each change leaves a row in audit_events.
+
+create or replace function long_term_memory.referred_to(p_column text)
+returns regclass language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select k.confrelid::regclass
+  from pg_constraint k
+  join pg_attribute a on a.attrelid = k.conrelid and a.attname = p_column and k.conkey = array[a.attnum]
+  where k.conrelid = 'long_term_memory.agent_memories'::regclass and k.contype = 'f'
+$$;
+
+comment on function long_term_memory.referred_to(text) is
+  'The table that this column of a memory refers to: the host''s, or ours where it has none.';
+
+create or replace function long_term_memory.set_allow_asserted(p_org_id uuid, p_allowed boolean)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  insert into long_term_memory.org_settings as s (org_id, allow_asserted)
+  select p_org_id, p_allowed
+  where p_allowed or exists (select from long_term_memory.org_settings o where o.org_id = p_org_id) -- no row means no
+  on conflict (org_id) do update set allow_asserted = excluded.allow_asserted
+  where s.allow_asserted is distinct from excluded.allow_asserted;
+  if found then
+    insert into long_term_memory.audit_events (org_id, kind, payload)
+    values (p_org_id, 'allow_asserted_set', jsonb_build_object('allow_asserted', p_allowed));
+  end if;
+end
+$$;
+
+comment on function long_term_memory.set_allow_asserted(uuid, boolean) is
+  'Whether the service role may name members of the organization as those who acted.';
+
+create or replace function public.set_organization(
+  p_org_id uuid default null, p_name text default null, p_allow_asserted boolean default null)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_org_id  uuid := coalesce(p_org_id, gen_random_uuid());
+  v_name    text;
+  v_created boolean := false;
+begin
+  -- guard
+  if p_name !~ '\S' or octet_length(p_name) > 1000 then
+    raise sqlstate '22023' using message = 'p_name is blank, or longer than 1000 bytes.', hint = 'Give a name, or leave it out.';
+  end if;
+
+  -- mutate: an organization of the host's is the host's to make and to name
+  if long_term_memory.referred_to('org_id') = to_regclass('long_term_memory.organizations') then
+    insert into long_term_memory.organizations as o (id, name) values (v_org_id, p_name) on conflict (id) do nothing;
+    v_created := found;
+    if v_created then
+      insert into long_term_memory.audit_events (org_id, kind) values (v_org_id, 'organization_created');
+    else
+      update long_term_memory.organizations o set name = p_name
+      where o.id = v_org_id and o.name is distinct from p_name and p_name is not null;
+      if found then
+        insert into long_term_memory.audit_events (org_id, kind) values (v_org_id, 'organization_renamed');
+      end if;
+    end if;
+    select o.name into v_name from long_term_memory.organizations o where o.id = v_org_id;
+  elsif p_org_id is null or p_name is not null then
+    raise sqlstate '22023' using
+      message = format('Organizations of this project are rows of %s, which Ranked Ledger does not write.',
+                       long_term_memory.referred_to('org_id')),
+      hint = 'Create and name them there; here only p_allow_asserted of one that is there can be set.';
+  else
+    perform long_term_memory.admit(p_org_id, '{}');
+  end if;
+  if p_allow_asserted is not null then
+    perform long_term_memory.set_allow_asserted(v_org_id, p_allow_asserted);
+  end if;
+
+  -- answer
+  return jsonb_build_object('org_id', v_org_id, 'name', v_name, 'created', v_created, 'allow_asserted', coalesce(
+    (select s.allow_asserted from long_term_memory.org_settings s where s.org_id = v_org_id), false));
+end
+$$;
+
+comment on function public.set_organization(uuid, text, boolean) is
+  'Creates or renames an organization, where the project has no table of its own for them, and says whether the service role may name its members.';
+
+-- A host may have put its own rule in the place of ours, and would not look at our table.
+create or replace function long_term_memory.members_are_ours()
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select pg_get_functiondef('long_term_memory.member_role(uuid,uuid)'::regprocedure) like '%long\_term\_memory.members%'
+$$;
+
+comment on function long_term_memory.members_are_ours() is 'Whether member_role reads our table of members.';
+
+create or replace function public.set_member(p_org_id uuid, p_user_id uuid, p_role text)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before  text;
+  v_missing text;
+  v_hint    text;
+begin
+  -- guard
+  perform long_term_memory.admit(p_org_id, '{}');
+  if p_user_id is null or p_role not in ('member', 'admin', 'owner') then
+    raise sqlstate '22023' using
+      message = 'p_user_id is missing, or p_role is not member, admin or owner.',
+      hint = 'Name the user by their id; a null role takes them out.';
+  elsif not long_term_memory.members_are_ours() then
+    raise sqlstate 'RL409' using
+      message = 'Members are kept by this project itself: its long_term_memory.member_role does not ask our table.',
+      hint = 'Change the role where the project keeps its members.';
+  end if;
+
+  -- mutate: changes of one organization's members take turns, so that an answer about its owners holds
+  perform pg_advisory_xact_lock(hashtextextended('ranked_ledger: members ' || p_org_id, 0));
+  select m.role into v_before from long_term_memory.members m where m.org_id = p_org_id and m.user_id = p_user_id;
+  if p_role is null then
+    delete from long_term_memory.members m where m.org_id = p_org_id and m.user_id = p_user_id;
+  elsif p_role is distinct from v_before then
+    begin
+      insert into long_term_memory.members (org_id, user_id, role) values (p_org_id, p_user_id, p_role)
+      on conflict (org_id, user_id) do update set role = excluded.role;
+    exception when foreign_key_violation then -- the service role may not look into auth.users itself
+      get stacked diagnostics v_missing = constraint_name;
+      if v_missing <> 'members_user_id_fkey' then
+        raise;
+      end if;
+      raise sqlstate 'RL404' using
+        message = format('There is no user %s.', p_user_id), hint = 'Give the id of a user of this project (auth.users).';
+    end;
+  end if;
+  if p_role is distinct from v_before then
+    insert into long_term_memory.audit_events (org_id, kind, payload)
+    values (p_org_id, 'member_set', jsonb_build_object('user_id', p_user_id, 'role', p_role, 'role_before', v_before));
+  end if;
+  if v_before = 'owner' and not exists (
+    select from long_term_memory.members m where m.org_id = p_org_id and m.role = 'owner') then
+    v_hint := 'That was the last owner: nobody but the service role can erase in this organization now.';
+  end if;
+
+  -- answer
+  return jsonb_build_object('org_id', p_org_id, 'user_id', p_user_id, 'role', p_role,
+                            'changed', p_role is distinct from v_before, 'hint', v_hint);
+end
+$$;
+
+comment on function public.set_member(uuid, uuid, text) is
+  'Makes a user a member, admin or owner of an organization; a null role takes them out.';
+
 -- long_term_memory/430_memory_schema_version.sql --------------------------------------------------------------------
 
 create or replace function public.memory_schema_version()
@@ -1287,6 +1882,23 @@ begin
       execute format('grant execute on function %s to authenticated', v_function.name);
     end if;
   end loop;
+end
+$do$;
+
+-- long_term_memory/910_schedule.sql ---------------------------------------------------------------------------------
+
+-- Where the project has pg_cron, expired memories go by themselves. A job of this name is replaced. Nothing about it stops
+-- the migration: recall never returns what has expired, swept or not, and `ranked-ledger memory expire` sweeps by hand.
+do $do$
+begin
+  if exists (select from pg_extension e where e.extname = 'pg_cron') then
+    perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories()');
+  end if;
+exception when others then
+  raise warning using
+    message = 'Expired memories are not swept by themselves: ' || sqlerrm,
+    hint = 'As a role that may use pg_cron, run: select cron.schedule(''ranked-ledger-expire-memories'', ''*/15 * * * *'', '
+           '''select public.expire_memories()'')';
 end
 $do$;
 
