@@ -57,6 +57,17 @@ def test_ranking_is_built_in_after_the_preflight_and_before_the_rest(area: str):
     assert {*folders[:1], *folders[1 + ranking :]} == {area}
 
 
+def test_what_the_two_stores_share_is_what_ranking_makes_and_no_name_is_made_twice(memory_project):
+    def made(folder: Path) -> set[str]:
+        text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.sql"))
+        return set(re.findall(r"^create or replace function ranked_ledger\.(\w+)", text, re.M))
+
+    shared = memory_project().value("select ranked_ledger.shared_functions()")
+    assert sorted(made(deploy.build.SCHEMAS / "ranking")) == shared
+    for area in AREAS:
+        assert made(deploy.build.SCHEMAS / area).isdisjoint(shared)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
