@@ -14,7 +14,15 @@ from tests.bench import document, plot, report
 from tests.bench.bench import Bench
 from tests.bench.findings import Finding, added, read
 from tests.bench.plan import CASES, QUICK, Case, Plan
-from tests.bench.scenarios import end_to_end, inserts, neighbours, one_workspace, patched_function
+from tests.bench.scenarios import (
+    end_to_end,
+    inserts,
+    memories,
+    neighbours,
+    one_workspace,
+    patched_function,
+    subject_access,
+)
 from tests.bench.server import bench_server
 from tests.bench.texts import ROOT
 from tests.rig.databases import Server
@@ -123,6 +131,8 @@ def _findings(bench: Bench, server: Server) -> Iterator[Finding]:
     yield from inserts.run(bench, server)
     yield from end_to_end.run(bench)
     yield from patched_function.run(bench)
+    yield from memories.run(bench, server)
+    yield from subject_access.run(bench, server)
     yield from neighbours.run(bench, server)  # last: the million takes longest to load
 
 

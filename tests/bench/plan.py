@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Case = Literal[
-    "vector", "unproven", "agreement", "text", "both", "neither", "neighbours", "end-to-end", "patched", "inserts", "disk"
+    "vector", "unproven", "agreement", "text", "both", "neither", "neighbours", "end-to-end", "patched", "inserts", "disk",
+    "memories", "subject-access"
 ]  # fmt: skip
 CASES: tuple[Case, ...] = get_args(Case)
 
@@ -36,6 +37,10 @@ class Plan:
     spot_checks: int = 10
     """Questions that the reference answers too, before ours in exact mode stands for it."""
     inserts: int = 200
+    memories: int = 100_000
+    """Memories of one organization, live and of one model, in the case of that name."""
+    held: int = 1_000_000
+    """Rows of all people in all tables of both stores, in the case of subject access."""
     embedded: int = 2_000
     """Texts that the model really embeds; the other rows are mixtures of two of their vectors."""
 
@@ -61,6 +66,8 @@ QUICK = Plan(
     agreement=50,
     spot_checks=5,
     inserts=30,
+    memories=2_000,
+    held=20_000,
     embedded=200,
 )
 
@@ -86,6 +93,8 @@ NEITHER = Bar(1.5, "times a bare pass over the workspace's ledger rows")
 NEIGHBOURS = Bar(1.2, "times the time alone")
 END_TO_END = Bar(2, "times the same call in one session")
 PATCHED = Bar(2, "times the same recall_decisions through PostgREST")
+MEMORIES = Bar(1.6, "times a bare scan of the same rows")
+SUBJECT_ACCESS = Bar(5, "times a bare index look-up of the subject's rows")
 INSERT_BOTH = Bar(1.3, "times without the ledger")
 INSERT_MEMORY = Bar(3, "times without the ledger")
 DISK = Bar(10, "KB a decision beyond the host's own rows")

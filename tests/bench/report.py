@@ -95,7 +95,7 @@ def _verdict(finding: Finding) -> str:
 def _figures_table(found: list[Finding]) -> Table:
     table = Table(title="Figures and their bars (medians of one run)")
     for name, justify in (
-        ("case", "left"), ("decisions", "right"), ("vectors", "left"), ("figure", "right"), ("bar", "left"),
+        ("case", "left"), ("rows", "right"), ("vectors", "left"), ("figure", "right"), ("bar", "left"),
         ("", "left"), ("the figure is", "left"),
     ):  # fmt: skip
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def _figures_table(found: list[Finding]) -> Table:
 
 def _timings_table(found: list[Finding]) -> Table:
     table = Table(title="Milliseconds")
-    for name in ("case", "decisions", "vectors", "arm", "median", "p95", "repetitions"):
+    for name in ("case", "rows", "vectors", "arm", "median", "p95", "repetitions"):
         table.add_column(name, justify="left" if name in ("case", "vectors", "arm") else "right")
     for one in found:
         head = [one.title, f"{one.rows:,}", one.vectors]
@@ -133,7 +133,7 @@ def _of_arm(raw: Any) -> tuple[str, str, str]:
 
 
 def _figures_markdown(found: list[Finding]) -> Iterator[str]:
-    yield "| case | decisions | vectors | figure | bar | |"
+    yield "| case | rows | vectors | figure | bar | |"
     yield "|---|---:|---|---:|---|---|"
     for one in found:
         cells = (
@@ -148,7 +148,7 @@ def _figures_markdown(found: list[Finding]) -> Iterator[str]:
 
 
 def _timings_markdown(found: list[Finding]) -> Iterator[str]:
-    yield "| case | decisions | vectors | arm | median ms | p95 ms | repetitions |"
+    yield "| case | rows | vectors | arm | median ms | p95 ms | repetitions |"
     yield "|---|---:|---|---|---:|---:|---:|"
     for one in found:
         for arm, raw in one.timings.items():
