@@ -62,7 +62,9 @@ def org(database: Database) -> str:
 
 
 def mac(database: Database, key: bytes, message: bytes) -> str:
-    return bytes(database.value("select long_term_memory.hmac_sha256(%s, %s)", (key, message))).hex()  # type: ignore[call-overload]
+    code = database.value("select encode(long_term_memory.hmac_sha256(%s, %s), 'hex')", (key, message))
+    assert isinstance(code, str)
+    return code
 
 
 @pytest.mark.parametrize(("key", "message", "expected"), RFC_4231)
@@ -91,16 +93,11 @@ def erase(database: Database, org: str, subject: str, text: str, key: str = KEY)
 
 
 def before(
-    database: Database,
-    org: str,
-    subject: str | None,
-    text: str,
-    key: str | None = KEY,
-    kind: str = "candidate",
+    database: Database, org: str, subject: str | None, text: str, key: str | None = KEY, **of: str
 ) -> object:
     return database.value(
         "select long_term_memory.erased_before(%s, %s, %s, %s, %s)",
-        (org, kind, subject, text, key),
+        (org, of.get("kind", "candidate"), subject, text, key),
         role="service_role",
     )
 
