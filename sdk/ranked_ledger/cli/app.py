@@ -17,6 +17,9 @@ from ranked_ledger.cli import (
     demo,
     failures,
     installing,
+    memory,
+    memory_office,
+    memory_upkeep,
     patching,
     recalling,
     relating,
@@ -49,6 +52,9 @@ for part in (deciding, relating, recalling, installing, demo):
     app.add_typer(part.commands)
 app.add_typer(relating.lifecycle, name="lifecycle")
 app.add_typer(configuring.commands, name="settings")
+for part in (memory_office, memory_upkeep):
+    memory.commands.add_typer(part.commands)
+app.add_typer(memory.commands, name="memory")
 app.add_typer(patching.commands, name="patch")
 app.add_typer(stack.app, name="stack")
 

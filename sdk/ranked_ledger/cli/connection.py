@@ -6,15 +6,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Final
+from uuid import UUID
 
 import typer
 
 from ranked_ledger import OpenAICompatibleEmbedder, RankedLedger
+from ranked_ledger.cli.naming import of_the_memory_commands
 from ranked_ledger.cli.progress import waiting
-from ranked_ledger.errors import ConfigurationError
+from ranked_ledger.errors import ConfigurationError, RankedLedgerError
+from ranked_ledger.memory import LongTermMemory
+from ranked_ledger.stewardship import MemorySteward
 
 WORKSPACE_VARIABLE: Final = "RANKED_LEDGER_WORKSPACE"
 PROJECT_VARIABLE: Final = "RANKED_LEDGER_PROJECT"
+ORG_VARIABLE: Final = "RANKED_LEDGER_ORG"
+PERSON_VARIABLE: Final = "RANKED_LEDGER_ACCESS_TOKEN"
+DIGEST_VARIABLE: Final = "RANKED_LEDGER_DIGEST_KEY"
 EMBEDDINGS_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_URL"
 _MODEL_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_MODEL"
 _KEY_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_KEY"
@@ -24,6 +31,15 @@ ENVIRONMENT: Final = (
     ("SUPABASE_SECRET_KEY", "its secret key, or SUPABASE_SERVICE_ROLE_KEY: the legacy one"),
     (WORKSPACE_VARIABLE, "instead of --workspace"),
     (PROJECT_VARIABLE, "instead of --project"),
+    (ORG_VARIABLE, "instead of --org"),
+    (
+        PERSON_VARIABLE,
+        "a person's token, for `memory`: it then acts as them, and SUPABASE_PUBLISHABLE_KEY does as a key",
+    ),
+    (
+        DIGEST_VARIABLE,
+        "for `memory`: the key by which an erased text is known again; the database does not keep it",
+    ),
     ("RANKED_LEDGER_SUPABASE_CLI", "the Supabase CLI that `demo` pushes with, instead of the one it finds"),
     (
         EMBEDDINGS_VARIABLE,
@@ -45,6 +61,10 @@ ProjectFilter = Annotated[
     str | None,
     typer.Option("--project", "-p", envvar=PROJECT_VARIABLE, help="Only this project; without it, all."),
 ]
+Org = Annotated[
+    str,
+    typer.Option("--org", "-o", envvar=ORG_VARIABLE, help="The organization's id.", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 MemoryId = Annotated[str, typer.Argument(help="The decision's memory id.", show_default=False)]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept in the history.")]
@@ -65,6 +85,59 @@ def connect(workspace: str, project: str | None = None, *, spin: bool = True) ->
     finally:
         if embedder is not None:
             embedder.close()
+
+
+# No command has an option for these two: it would stay in the shell's history.
+def digest_key() -> str | None:
+    """The key of erased texts' digests, where the environment has one."""
+    return _secret(DIGEST_VARIABLE)
+
+
+def _secret(variable: str) -> str | None:
+    return os.environ.get(variable, "").strip() or None
+
+
+@contextmanager
+def connect_memory(org: str) -> Iterator[LongTermMemory]:
+    """A client of an organization's memories: what an agent does with them."""
+    embedder = _embedder()
+    try:
+        with (
+            _named_for_the_memory(),
+            LongTermMemory.from_env(
+                org=org, access_token=_secret(PERSON_VARIABLE), embedder=embedder
+            ) as memory,
+            waiting("asking the memory"),
+        ):
+            yield memory
+    finally:
+        if embedder is not None:
+            embedder.close()
+
+
+@contextmanager
+def connect_steward(org: str | None, *, spin: bool = True) -> Iterator[MemorySteward]:
+    """A client for what people answer for. `org`: None where a call is about all of them."""
+    with (
+        _named_for_the_memory(),
+        MemorySteward.from_env(org=org or UUID(int=0), access_token=_secret(PERSON_VARIABLE)) as steward,
+    ):
+        if spin:
+            with waiting("asking the memory"):
+                yield steward
+        else:
+            yield steward
+
+
+@contextmanager
+def _named_for_the_memory() -> Iterator[None]:
+    """Both stores have a `recall` and a `forget`: what the SDK says of the memory's is named here already."""
+    try:
+        yield
+    except RankedLedgerError as error:
+        error.message = of_the_memory_commands(error.message)
+        error.hint = error.hint and of_the_memory_commands(error.hint)
+        raise
 
 
 def _embedder() -> OpenAICompatibleEmbedder | None:

@@ -13,10 +13,11 @@ from rich.text import Text
 
 from ranked_ledger import Decision
 from ranked_ledger.cli import tables
+from ranked_ledger.cli.confirming import confirm
 from ranked_ledger.cli.connection import Actor, AsJson, MemoryId, Project, Reason, Workspace, connect
-from ranked_ledger.cli.failures import Refused
 from ranked_ledger.cli.output import one_line, show
 from ranked_ledger.cli.progress import bar
+from ranked_ledger.cli.reading import read_text
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import CreatedBy, Visibility
 from ranked_ledger.wording import counted
@@ -104,7 +105,7 @@ def record_many(
 
     A line is for example {"content": "...", "rationale": "...", "task": "...", "importance": 0.9}.
     """
-    lines = sys.stdin.read() if str(file) == "-" else _read(file)
+    lines = sys.stdin.read() if str(file) == "-" else read_text(file)
     # not splitlines(): JSON may hold line ends of Unicode's as they are
     new = [_json(f"line {number}", line) for number, line in enumerate(lines.split("\n"), 1) if line.strip()]
     with connect(workspace, project, spin=False) as ledger, bar() as advance:
@@ -162,7 +163,7 @@ def forget(
     It asks for the memory id again, or wants --yes.
     """
     if not yes:
-        _confirm(memory_id)
+        confirm(memory_id, to="forget it", undone="nothing was forgotten")
     with connect(workspace) as ledger:
         done = ledger.forget(memory_id)
 
@@ -182,15 +183,6 @@ def forget(
         return Text("\n".join(parts))
 
     show(done, text, as_json=as_json)
-
-
-def _confirm(memory_id: str) -> None:
-    """The id typed again; where nobody can type, a refusal."""
-    if not sys.stdin.isatty():
-        raise Refused("nothing was forgotten: it was not confirmed", hint="say --yes")
-    typed = typer.prompt("This cannot be undone. Type the memory id again to forget it", err=True)
-    if typed.strip() != memory_id:
-        raise Refused("nothing was forgotten: that is another id")
 
 
 @commands.command(epilog='Example: ranked-ledger pin "$ID" -w acme')
@@ -220,15 +212,6 @@ def importance(
     with connect(workspace) as ledger:
         decision = ledger.set_importance(memory_id, value)
     show(decision, lambda: tables.decided(decision), as_json=as_json)
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as wrong:
-        raise InvalidArgumentError(f"{file} cannot be read: {wrong.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArgumentError(f"{file} is not UTF-8") from None
 
 
 def _json(where: str, text: str) -> dict[str, Any]:

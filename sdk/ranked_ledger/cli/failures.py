@@ -11,6 +11,7 @@ from ranked_ledger.errors import (
     AuthenticationError,
     ConflictError,
     EmbeddingError,
+    ErasedTextError,
     GoneError,
     InvalidArgumentError,
     LoopError,
@@ -38,11 +39,15 @@ INTERRUPTED: Final = 130
 # What each exit code means; the first that fits an error counts. `ranked-ledger --help` shows the texts.
 EXIT_CODES: Final[tuple[tuple[int, str, tuple[type[BaseException], ...]], ...]] = (
     (OK, "done", ()),
-    (NOT_FOUND, "no such decision or trace, or it was forgotten", (NotFoundError, GoneError)),
-    (REFUSED, "refused: a conflict, a loop, or not confirmed", (ConflictError, LoopError)),
+    (NOT_FOUND, "no such decision, trace or memory, or it was forgotten", (NotFoundError, GoneError)),
+    (
+        REFUSED,
+        "refused: a conflict, a loop, a text that was erased, or not confirmed",
+        (ConflictError, LoopError, ErasedTextError),
+    ),
     (
         NOT_INSTALLED,
-        "the ledger is not installed, or its schema does not fit",
+        "the ledger or the memory is not installed, or its schema does not fit",
         (NotInstalledError, SchemaVersionError),
     ),
     (

@@ -61,17 +61,67 @@ OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_NAME: Final = re.compile(
-    rf"\b(?:(?P<method>{'|'.join(COMMANDS)})\(\)|(?P<argument>{'|'.join(map(re.escape, OPTIONS))})\b)"
+# The same of the long-term memory.
+MEMORY_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "adopt": "memory adopt",
+        "attribute_decision": "memory attribute",
+        "correct": "memory correct",
+        "erase": "memory erase",
+        "expire": "memory expire",
+        "forget": "memory forget",
+        "map_workspace": "memory map",
+        "pending": "memory review",
+        "recall": "memory recall",
+        "remember": "memory remember",
+        "review": "memory review",
+        "set_member": "memory member add",
+        "set_organization": "memory org create",
+        "subject_access": "memory subject-access",
+        "usage": "memory usage",
+    }
+)
+MEMORY_OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "access_token": "RANKED_LEDGER_ACCESS_TOKEN",
+        "allow_asserted": "--allow-asserted",
+        "also_containing": "--containing",
+        "asserted_by": "--asserted-by",
+        "can_use_as_instruction": "--instruction",
+        "digest_key": "RANKED_LEDGER_DIGEST_KEY",
+        "expires_at": "--expires",
+        "half_life_days": "--half-life",
+        "idempotency_key": "--idempotency-key",
+        "include_unreviewed": "--unreviewed",
+        "max_tokens": "--max-tokens",
+        "min_relevance": "--min-relevance",
+        "on_return": "--on-return",
+        "run_id": "--run",
+        "usage_before": "--usage-before",
+        "weights.recency": "--recency",
+        "weights.relevance": "--relevance",
+    }
 )
 
 
 def of_the_commands(text: str) -> str:
     """A sentence with the names that a reader of a terminal can type."""
+    return _exchanged(text, COMMANDS, OPTIONS)
 
+
+def of_the_memory_commands(text: str) -> str:
+    """The same for a sentence about the long-term memory."""
+    return _exchanged(text, MEMORY_COMMANDS, MEMORY_OPTIONS)
+
+
+def _exchanged(text: str, commands: Mapping[str, str], options: Mapping[str, str]) -> str:
     def word(found: re.Match[str]) -> str:
         if method := found["method"]:
-            return f"`ranked-ledger {COMMANDS[method]}`"
-        return OPTIONS[found["argument"]]
+            return f"`ranked-ledger {commands[method]}`"
+        return options[found["argument"]]
 
-    return _NAME.sub(word, text)
+    return re.sub(
+        rf"\b(?:(?P<method>{'|'.join(commands)})\(\)|(?P<argument>{'|'.join(map(re.escape, options))})\b)",
+        word,
+        text,
+    )

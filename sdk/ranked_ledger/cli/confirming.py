@@ -1,0 +1,27 @@
+"""What cannot be undone wants its name typed again."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ranked_ledger.cli.failures import Refused
+
+
+def confirm(name: str, *, to: str, undone: str, hint: str = "say --yes") -> None:
+    """The name typed again; where nobody can type, a refusal.
+
+    Example:
+        >>> confirm("3f1c0b8e-...", to="forget it", undone="nothing was forgotten")      # doctest: +SKIP
+    """
+    must_be_asked(undone=undone, hint=hint)
+    typed = typer.prompt(f"This cannot be undone. Type {name} again to {to}", err=True)
+    if typed.strip() != name:
+        raise Refused(f"{undone}: that is another one")
+
+
+def must_be_asked(*, undone: str, hint: str) -> None:
+    """Refuses where there is no terminal to type at."""
+    if not sys.stdin.isatty():
+        raise Refused(f"{undone}: it was not confirmed", hint=hint)
