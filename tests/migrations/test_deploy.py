@@ -159,11 +159,19 @@ def test_a_host_without_a_schema_for_extensions_is_served_too(open_brain_host):
     assert host.value("select count(*) from agent_decision_ledger") == 5
 
 
-def test_a_dump_of_a_project_restores_to_the_same_definitions_and_rows(ledger_host, empty_project, tmp_path):
-    host, restored = ledger_host(), empty_project()
+def test_a_dump_of_a_project_restores_to_the_same_definitions_and_rows(full_host, empty_project, tmp_path):
+    host, restored = full_host(), empty_project()
     host.service.execute(
         "insert into agent_memories (workspace_id, memory_type, summary, content, metadata) "
         """values ('w', 'decision', 's', 'some words', '{"rationale": "some reason"}')"""
+    )
+    host.owner.execute(
+        "insert into long_term_memory.organizations (name) values ('An organization');"
+        "insert into long_term_memory.agent_runs (run_id) values ('run-1');"
+        "insert into long_term_memory.agent_memories "
+        "(org_id, subject_type, text, source_run_id, embedding, embedding_model, redacted_at) "
+        "select id, 'workspace', 'some words', 'run-1', vector '[1,0.5]', 'a-model', redacted "
+        "from long_term_memory.organizations, (values (now()), (null)) as t (redacted)"
     )
     deploy.restore(deploy.dump(host, tmp_path / "project.dump"), restored)
 

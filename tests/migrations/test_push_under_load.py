@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from functools import partial
 
 import psycopg
 import pytest
@@ -87,9 +88,8 @@ def test_writers_that_go_on_during_a_push_lose_nothing(open_brain_host, ledger_h
 @pytest.mark.parametrize("kind", ["empty_project", "open_brain_host", "published_proposal_host"])
 def test_two_pushes_at_once_both_succeed(kind, request):
     database = request.getfixturevalue(kind)()
-    pushes = [
-        run_in_thread(lambda: deploy.apply(database, "open_brain", "decision_ledger")) for _ in range(2)
-    ]
+    areas = ("open_brain", "decision_ledger", "long_term_memory")
+    pushes = [run_in_thread(lambda: deploy.apply(database, *areas)) for _ in range(2)]
     for thread, _ in pushes:
         thread.join()
 
@@ -148,3 +148,58 @@ def test_a_push_gives_up_behind_a_transaction_that_stays_open_and_says_so(open_b
     assert catalogue(host) == before
     writer.commit()
     deploy.apply(host, "decision_ledger")
+
+
+ORG = "00000000-0000-4000-8000-00000000000a"
+MEMORY = f"""insert into long_term_memory.agent_memories (org_id, subject_type, text)
+values ('{ORG}', 'workspace', 'some words')"""
+
+
+@pytest.fixture
+def remembering(full_project):
+    """Everything of ours, with one organization."""
+    database = full_project()
+    database.owner.execute(f"insert into long_term_memory.organizations (id) values ('{ORG}')")
+    return database
+
+
+def test_no_memory_fails_or_is_lost_while_the_long_term_memory_is_installed_again(remembering):
+    done = threading.Event()
+    written = []
+
+    def write_until_done(connection: psycopg.Connection):
+        for number in itertools.count(1):
+            connection.execute(MEMORY)
+            connection.execute(
+                "update long_term_memory.agent_memories set redacted_at = now() where id = "
+                "(select id from long_term_memory.agent_memories where redacted_at is null limit 1 for update skip locked)"
+            )
+            if done.is_set() and number > 50:
+                written.append(number)
+                return
+
+    writers = [
+        run_in_thread(partial(write_until_done, remembering.connect("service_role"))) for _ in range(4)
+    ]
+    runs = [deploy.psql(remembering, deploy.migration("long_term_memory")) for _ in range(2)]
+    done.set()
+    for thread, _ in writers:
+        thread.join()
+
+    assert [run.stderr for run in runs if run.returncode != 0] == []
+    assert [failed for _, failed in writers if failed] == []
+    assert remembering.value("select count(*) from long_term_memory.agent_memories") == sum(written)
+
+
+def test_a_push_of_the_long_term_memory_gives_up_behind_a_transaction_that_stays_open(remembering):
+    before = catalogue(remembering)
+    writer = remembering.connect("service_role", autocommit=False)
+    writer.execute(MEMORY)
+
+    done = deploy.psql(remembering, deploy.migration("long_term_memory"))
+
+    assert "55P03" in done.stderr
+    assert "kept the long-term memory busy" in done.stderr
+    assert catalogue(remembering) == before
+    writer.commit()
+    deploy.apply(remembering, "long_term_memory")
