@@ -333,6 +333,16 @@ return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
 comment on function ranked_ledger.rank_of_any(bigint) is
   'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
 
+-- ranking/035_text_or_cosine.sql ------------------------------------------------------------------------------------
+
+create or replace function ranked_ledger.text_or_cosine(
+  p_lexemes tsvector, p_embedding vector, p_comparable boolean, p_query tsquery, p_query_embedding vector)
+returns float8 language sql immutable parallel safe
+return greatest(0::float8, least(1::float8, coalesce(
+  nullif(case when p_comparable then 1 - (p_embedding <=> p_query_embedding) end, 'NaN'::float8),
+  case when p_lexemes @@ p_query then 1 - 1 / (1 + 10 * ts_rank_cd(p_lexemes, p_query)::float8) end,
+  0::float8)));
+
 -- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
 
 -- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
@@ -486,17 +496,26 @@ comment on function ranked_ledger.check_direction(vector) is 'Refuses (22023) a 
 
 -- ranking/090_access.sql --------------------------------------------------------------------------------------------
 
--- Whichever migration comes first, the service role alone may call what both are built with.
+-- What both stores are built with. Whichever migration comes first makes these functions, and whichever is taken out last
+-- takes them along (docs/uninstall.md).
+create or replace function ranked_ledger.shared_functions()
+returns text[] language sql immutable parallel safe
+return array[
+  'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency', 'fence_tokens',
+  'match_count', 'max_matches', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency', 'relevance', 'saturate',
+  'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
+
+comment on function ranked_ledger.shared_functions() is
+  'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
+
+-- The service role alone may call them.
 do $do$
 declare
   v_function regprocedure;
 begin
   for v_function in
     select p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'ranked_ledger'::regnamespace
-      and p.proname in ('clamp', 'saturate', 'recency', 'dependency', 'score', 'calibrate', 'relevance', 'awaits_confirmation',
-                        'tokens', 'rank_of_any', 'text_or_cosine', 'fence_tokens', 'one_line', 'pack_hits', 'check_weight',
-                        'check_unit', 'positive_or', 'max_matches', 'match_count', 'vector_of', 'check_direction')
+    where p.pronamespace = 'ranked_ledger'::regnamespace and p.proname = any (ranked_ledger.shared_functions())
   loop
     execute format('revoke execute on function %s from public, anon, authenticated', v_function);
     execute format('grant execute on function %s to service_role', v_function);
@@ -4441,6 +4460,53 @@ $$;
 comment on function ranked_ledger.check_recall_names(jsonb, jsonb) is
   'Refuses (22023) names of a recall that are longer than a trace should keep.';
 
+-- decision_ledger/248_recall_subject.sql ----------------------------------------------------------------------------
+
+-- A question may be about somebody. Who asks says so, so that the trace is found when that person asks what is held about
+-- them, or has it erased: nothing in the words tells it.
+
+create or replace function ranked_ledger.recall_subject(p_subject jsonb, p_trace_by_host boolean)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if coalesce(jsonb_typeof(p_subject), 'null') = 'null' then
+    return '{}';
+  elsif p_trace_by_host then
+    raise sqlstate '22023' using
+      message = 'p_subject was given with p_trace_by_host: there is no trace of ours that could be tied to the subject.',
+      hint = 'Leave one of the two out.';
+  elsif not (case when jsonb_typeof(p_subject) = 'object'
+                  then p_subject - array['type', 'id'] = '{}'
+                       and coalesce(p_subject ->> 'type' in ('workspace', 'candidate', 'user'), false)
+                       and coalesce(p_subject ->> 'id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+                  else false end) then
+    raise sqlstate '22023' using
+      message = 'p_subject is not {"type", "id"}, a type of workspace, candidate or user and the id of one.',
+      hint = 'Send {"type": "candidate", "id": "<uuid>"}, or leave it out.';
+  end if;
+  return jsonb_build_object('subject', jsonb_build_object('type', p_subject ->> 'type', 'id', (p_subject ->> 'id')::uuid));
+end
+$$;
+
+comment on function ranked_ledger.recall_subject(jsonb, boolean) is
+  'Whom a recall is about, as its arguments and its trace keep it: {"subject": {"type", "id"}}, {} where nobody was named. Refuses (22023) what names nobody.';
+
+create or replace function ranked_ledger.tie_trace(p_trace_id uuid, p_workspace_id text, p_subject jsonb)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  -- without the long-term memory the trace's payload alone says it, and mapping the workspace later reads it there
+  if p_subject is not null and to_regprocedure('long_term_memory.tie_trace(uuid,text,text,uuid)') is not null then
+    perform long_term_memory.tie_trace(p_trace_id, p_workspace_id, p_subject ->> 'type', (p_subject ->> 'id')::uuid);
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.tie_trace(uuid, text, jsonb) is
+  'Ties a trace to whom it was said to be about, where the long-term memory is installed.';
+
 -- decision_ledger/250_recall_decisions.sql --------------------------------------------------------------------------
 
 -- Writes what a recall returned. Answers whether it could: a recall never fails because its trace does.
@@ -4464,6 +4530,7 @@ begin
   if v_trace_id is null then
     return true; -- the same request at the same time has left the trace
   end if;
+  perform ranked_ledger.tie_trace(v_trace_id, p_workspace_id, p_arguments -> 'subject');
 
   -- a decision that was forgotten since it was found must not cost the others their trace
   perform 1 from public.agent_memories m
@@ -4540,7 +4607,7 @@ declare
 begin
   for v_function in
     select p.oid::regprocedure as name from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 31
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 32
   loop
     execute format('drop function %s', v_function.name);
   end loop;
@@ -4576,7 +4643,7 @@ create or replace function public.recall_decisions(
   p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
   p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
   p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null,
-  p_trace_by_host boolean default false)
+  p_trace_by_host boolean default false, p_subject jsonb default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -4589,13 +4656,16 @@ declare
   v_ranked     record;
   v_packed     jsonb;
   v_traced     boolean := false;
+  v_subject    jsonb := ranked_ledger.recall_subject(p_subject, p_trace_by_host);
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
   -- a repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another
-  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, '')) into v_trace_of, v_is_repeat
+  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, ''))
+                         and t.request_payload -> 'subject' is not distinct from v_subject -> 'subject'
+  into v_trace_of, v_is_repeat
   from public.agent_memory_recall_traces t where t.request_id = v_request_id;
   if found and v_is_repeat is not true then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
@@ -4609,7 +4679,7 @@ begin
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
     p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
-                 || jsonb_build_object('has_embedding', p_query_embedding is not null);
+                 || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
     select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
@@ -4635,7 +4705,7 @@ $$;
 
 comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
-  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean) is
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb) is
   'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}, and memories where the trace is the host''s to write.';
 
 -- decision_ledger/300_refusals.sql ----------------------------------------------------------------------------------
@@ -6958,6 +7028,17 @@ $do$;
 -- It takes a millisecond a decision, and a role's timeout is meant for requests.
 select set_config('statement_timeout', '0', true);
 select ranked_ledger.backfill();
+
+-- decision_ledger/910_join_memory.sql -------------------------------------------------------------------------------
+
+-- Where the long-term memory is installed already, it is joined to the ledger from here.
+do $join$
+begin
+  if to_regprocedure('long_term_memory.join_ledger()') is not null then
+    perform long_term_memory.join_ledger();
+  end if;
+end
+$join$;
 
 -- The API learns at commit what is new.
 notify pgrst, 'reload schema';

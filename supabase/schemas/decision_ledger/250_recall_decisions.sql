@@ -19,6 +19,7 @@ begin
   if v_trace_id is null then
     return true; -- the same request at the same time has left the trace
   end if;
+  perform ranked_ledger.tie_trace(v_trace_id, p_workspace_id, p_arguments -> 'subject');
 
   -- a decision that was forgotten since it was found must not cost the others their trace
   perform 1 from public.agent_memories m
@@ -95,7 +96,7 @@ declare
 begin
   for v_function in
     select p.oid::regprocedure as name from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 31
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 32
   loop
     execute format('drop function %s', v_function.name);
   end loop;
@@ -131,7 +132,7 @@ create or replace function public.recall_decisions(
   p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
   p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
   p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null,
-  p_trace_by_host boolean default false)
+  p_trace_by_host boolean default false, p_subject jsonb default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -144,13 +145,16 @@ declare
   v_ranked     record;
   v_packed     jsonb;
   v_traced     boolean := false;
+  v_subject    jsonb := ranked_ledger.recall_subject(p_subject, p_trace_by_host);
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
   -- a repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another
-  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, '')) into v_trace_of, v_is_repeat
+  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, ''))
+                         and t.request_payload -> 'subject' is not distinct from v_subject -> 'subject'
+  into v_trace_of, v_is_repeat
   from public.agent_memory_recall_traces t where t.request_id = v_request_id;
   if found and v_is_repeat is not true then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
@@ -164,7 +168,7 @@ begin
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
     p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
-                 || jsonb_build_object('has_embedding', p_query_embedding is not null);
+                 || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
     select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
@@ -190,5 +194,5 @@ $$;
 
 comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
-  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean) is
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb) is
   'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}, and memories where the trace is the host''s to write.';
