@@ -113,7 +113,7 @@ begin
   if not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
     raise sqlstate '42501' using
       message = 'This organization does not allow that a member is named by the service role.',
-      hint = 'Let the person act with a token of their own, or allow it with set_organization(p_allow_asserted => true).';
+      hint = 'Let the person act with a token of their own, or allow it: set_organization with p_allow_asserted.';
   end if;
   if p_person ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     v_person := p_person::uuid;
