@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from ranked_ledger import RankedLedger
+from ranked_ledger import LongTermMemory, MemorySteward, RankedLedger
 from ranked_ledger.cli import app as cli
 from ranked_ledger.cli import failures, supabase_cli
 
@@ -67,7 +67,10 @@ def test_no_arguments_show_the_help_and_are_wrong_usage(capsys: pytest.CaptureFi
     assert "Usage: ranked-ledger" in capsys.readouterr().out
 
 
-def test_every_method_of_the_client_is_used_by_the_command_line() -> None:
+@pytest.mark.parametrize(
+    ("client", "name"), [(RankedLedger, "ledger"), (LongTermMemory, "memory"), (MemorySteward, "steward")]
+)
+def test_every_method_of_a_client_is_used_by_the_command_line(client: type, name: str) -> None:
     sources = [
         *(SDK / "cli").glob("*.py"),
         *(SDK / "adr").glob("*.py"),
@@ -75,9 +78,23 @@ def test_every_method_of_the_client_is_used_by_the_command_line() -> None:
         SDK / "proving.py",
     ]
     said = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    public = [name for name, _ in inspect.getmembers(RankedLedger, callable) if not name.startswith("_")]
-    missing = [name for name in public if f"ledger.{name}(" not in said and name not in REACHED_OTHERWISE]
+    public = [method for method, _ in inspect.getmembers(client, callable) if not method.startswith("_")]
+    missing = [one for one in public if f"{name}.{one}(" not in said and one not in REACHED_OTHERWISE]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "command", ["remember", "recall", "correct", "forget"], ids=lambda name: f"memory {name}"
+)
+def test_what_an_agent_does_names_nobody_who_acts(command: str) -> None:
+    found: Any = typer.main.get_command(cli.app)
+    options = {option for one in found.commands["memory"].commands[command].params for option in one.opts}
+    assert not options & {"--asserted-by", "--reviewer", "--access-token", "--digest-key", "--key"}
+
+
+def test_no_command_takes_a_secret_on_its_line() -> None:
+    taken = {option for _, command in commands() for one in command.params for option in one.opts}
+    assert not {option for option in taken if re.search("token$|secret|digest|password", option)}
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

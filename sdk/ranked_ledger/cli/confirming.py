@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from ranked_ledger.cli.failures import Refused
 
 
@@ -16,8 +14,9 @@ def confirm(name: str, *, to: str, undone: str, hint: str = "say --yes") -> None
         >>> confirm("3f1c0b8e-...", to="forget it", undone="nothing was forgotten")      # doctest: +SKIP
     """
     must_be_asked(undone=undone, hint=hint)
-    typed = typer.prompt(f"This cannot be undone. Type {name} again to {to}", err=True)
-    if typed.strip() != name:
+    # not typer's prompt: that writes a blank to standard output, which is the result's
+    print(f"This cannot be undone. Type {name} again to {to}: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != name:
         raise Refused(f"{undone}: that is another one")
 
 

@@ -140,7 +140,7 @@ def recalled(found: MemoryRecall, *, subjects: bool) -> RenderableType:
         what = Text("may instruct ", "cyan") if hit.can_use_as_instruction else Text()
         what.append_text(one_line(hit.text)).append(f"\n{hit.memory_id}", "dim")
         if subjects:
-            what.append(f"\n{about(hit)}", "dim")
+            what.append("\n").append_text(one_line(about(hit), "dim"))
         by = Text("\n").join(
             [Text(mark, "dim" if place else "") for place, mark in enumerate(_standing(hit))]
         )
@@ -166,12 +166,13 @@ def pending(memories: Sequence[Memory], waiting: int, *, more: bool) -> Renderab
     """What waits for a review."""
     if not memories:
         return Text("Nothing waits for a review.")
-    shown = table("written", ("memory", "long"), ("run", "long"))
+    shown = table("written", ("memory", "long"))
     for one in memories:
-        what = Text.assemble(
-            one_line(one.text), (f"\n{one.memory_id}", "dim"), ("\n", ""), one_line(about(one), "dim")
-        )
-        shown.add_row(minute(one.created_at), what, one_line(one.source_run_id or "-"))
+        what = one_line(one.text).append(f"\n{one.memory_id}", "dim")
+        for mark in (about(one), one.source_run_id and f"run {one.source_run_id}"):
+            if mark:
+                what.append("\n").append_text(one_line(mark, "dim"))
+        shown.add_row(minute(one.created_at), what)
     end = f"{counted(waiting, 'memory', 'memories')} {'waits' if waiting == 1 else 'wait'} for a review."
     lines = [end + (" -n shows more." if more else "")]
     lines.append("Next: ranked-ledger memory review ID --approve, --evidence-only or --reject")

@@ -75,8 +75,8 @@ MEMORY_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "recall": "memory recall",
         "remember": "memory remember",
         "review": "memory review",
-        "set_member": "memory member add",
-        "set_organization": "memory org create",
+        "set_member": "memory member",
+        "set_organization": "memory org",
         "subject_access": "memory subject-access",
         "usage": "memory usage",
     }

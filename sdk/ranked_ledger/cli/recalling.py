@@ -14,6 +14,7 @@ from ranked_ledger import Decision, InvalidArgumentError, UsageMarked, Weights
 from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.cli import tables
 from ranked_ledger.cli.connection import AsJson, MemoryId, ProjectFilter, Workspace, connect
+from ranked_ledger.cli.memory_words import person
 from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.models import Fusion, Lifecycle
@@ -111,10 +112,18 @@ def recall(
     policy: Annotated[str | None, _trace("The name that it carries, for `stats`.")] = None,
     flow: Annotated[str | None, _trace("The flow that asks.")] = None,
     runtime_name: Annotated[str | None, _trace("The runtime that asks.", "--runtime")] = None,
+    about: Annotated[
+        str | None,
+        _trace(
+            "Whom it asks about, candidate:UUID or user:UUID: their data, for the long-term memory.",
+            "--about",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The decisions that matter now, best first."""
     weights = Weights(relevance=relevance, importance=importance, recency=recency, dependency=dependency)
+    whom = None if about is None else person(about)
     with connect(workspace, project) as ledger:
         found = ledger.recall(
             query,
@@ -140,6 +149,7 @@ def recall(
             policy=policy,
             flow=flow,
             runtime_name=runtime_name,
+            subject=whom,
         )
     answer = found.as_dict()
     if explain:
