@@ -15,6 +15,7 @@ from tests.rig.hosts import HOST_TABLES
 OUR_TRIGGERS = (
     "+ CREATE TRIGGER trg_agent_decision_ledger_",
     "+ CREATE CONSTRAINT TRIGGER trg_agent_decision_ledger_",
+    "+ CREATE TRIGGER trg_long_term_memory_",
 )
 VERSIONS = "select version from supabase_migrations.schema_migrations order by version"
 AREAS = [area.name for area in deploy.build.AREAS]

@@ -122,7 +122,9 @@ def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupd
     for name, source in sources:
         for statement in re.sub(r"--[^\n]*", "", source).split(";"):
             writes = re.search(
-                r"(?<!for )(?<!key )(?<!do )(?<!after )\b(update\s+[\w.]+\s|delete\s+from\s)", statement, re.I
+                r"(?<!for )(?<!key )(?<!do )(?<!after )(?<!after )\b(update\s+[\w.]+\s|delete\s+from\s)",
+                statement,
+                re.I,
             )
             seen += bool(writes)
             if writes and not re.search(r"\bwhere\b", statement[writes.start() :], re.I):
