@@ -35,6 +35,10 @@ MAX_KEY_CHARACTERS: Final = 255
 MAX_MEMORY_BYTES: Final = 64 * 1024
 MAX_NOTE_BYTES: Final = 2_000
 MIN_CLEANED_CHARACTERS: Final = 6
+MAX_CLEANED_CHARACTERS: Final = 1_000
+MAX_CLEANED: Final = 50
+MIN_DIGEST_KEY_CHARACTERS: Final = 16
+MAX_DIGEST_KEY_BYTES: Final = 4_096
 _MAX_REPEATED: Final = 40
 _MAX_DIMENSIONS: Final = 16_000
 _MAX_FLOAT4: Final = 3.4028234663852886e38
@@ -200,19 +204,35 @@ def subject(value: object, *, named: bool = True) -> tuple[str, str | None]:
 
 
 def phrases(name: str, value: object) -> list[str]:
-    """Exact strings to be cleaned, each long enough not to be part of everybody's words."""
+    """Exact strings to be cleaned, each long enough not to stand in what others wrote."""
     if isinstance(value, str):
         value = [value]
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         raise InvalidArgumentError(f"{name} must be a list of texts, not {_kind(value)}")
     found = [text(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    if len(found) > MAX_CLEANED:
+        raise InvalidArgumentError(f"{name} has {len(found)} texts; {MAX_CLEANED} are allowed")
     for place, one in enumerate(found):
-        if len(one) < MIN_CLEANED_CHARACTERS:
+        if not MIN_CLEANED_CHARACTERS <= len(one) <= MAX_CLEANED_CHARACTERS:
             raise InvalidArgumentError(
-                f"{name}[{place}] has {len(one)} characters; it takes {MIN_CLEANED_CHARACTERS}",
-                hint="a shorter text also stands in what others wrote",
+                f"{name}[{place}] has {len(one):,} characters; "
+                f"it takes {MIN_CLEANED_CHARACTERS} to {MAX_CLEANED_CHARACTERS:,}",
+                hint="a shorter one also stands in what others wrote",
             )
     return found
+
+
+def digest_key(value: object) -> str | None:
+    """The key of an organization's digests, never repeated in a message."""
+    if value is None:
+        return None
+    key = text("digest_key", value, max_bytes=MAX_DIGEST_KEY_BYTES)
+    if len(key) < MIN_DIGEST_KEY_CHARACTERS:
+        raise InvalidArgumentError(
+            f"digest_key has {len(key)} characters; it takes {MIN_DIGEST_KEY_CHARACTERS}",
+            hint="draw one at random, and keep it where the database is not",
+        )
+    return key
 
 
 def mapping(name: str, value: object) -> dict[str, Any]:

@@ -99,9 +99,16 @@ def recall(
         policy=check.optional_text("policy", policy),
         flow_id=check.name("flow", flow),
         runtime_name=check.name("runtime_name", runtime_name),
-        subject=None if subject is None else dict(zip(("type", "id"), check.subject(subject), strict=True)),
+        subject=None if subject is None else _subject(subject),
         **{_WEIGHTS[name]: value for name, value in given_weights(weights).items()},
     )
+
+
+def _subject(subject: Subject) -> dict[str, str]:
+    kind, about = check.subject(subject)
+    if about is None:
+        raise InvalidArgumentError(f"subject names no {kind}: its id is missing")
+    return {"type": kind, "id": about}
 
 
 def _recall(answer: Any) -> Recall:

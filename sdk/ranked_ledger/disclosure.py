@@ -54,7 +54,7 @@ def render(document: Mapping[str, Any]) -> str:
 def _subject(subject: Any) -> str:
     if isinstance(subject, Mapping):
         return " ".join(_plain(subject[name]) for name in ("type", "id") if subject.get(name) is not None)
-    return _plain(subject)
+    return "a person" if subject is None else _plain(subject)
 
 
 def _item(number: int, item: Any) -> Iterator[str]:

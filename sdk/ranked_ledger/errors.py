@@ -8,13 +8,13 @@
     ├── NetworkError (ConnectionError)        no answer: refused, reset, name not found
     ├── RequestTimeoutError (TimeoutError)    no answer in time, or the database gave up
     └── APIError                              the server answered, and the answer is no
-        ├── NotInstalledError                 the ledger's functions are not in this project
+        ├── NotInstalledError                 the store's functions are not in this project
         │   └── NotPatchedError               an edge function lacks the patch, or the part that is asked
         ├── SchemaVersionError
         │   ├── SchemaTooOldError             push the newer migrations
         │   └── SchemaTooNewError             upgrade this package
         ├── AuthenticationError               the key is wrong, expired or missing
-        ├── PermissionDeniedError             the key is right, its role may not do this
+        ├── PermissionDeniedError             the key is right, its role or this person may not do this
         ├── NotFoundError (LookupError)       no such decision, trace, edge end, memory, organization
         ├── GoneError                         it was there and has been forgotten
         ├── ErasedTextError                   the text was erased for this person, and is not taken again
@@ -130,7 +130,9 @@ class APIError(RankedLedgerError):
 
 
 class NotInstalledError(APIError):
-    """The ledger's functions are not in this project, or PostgREST has not seen them yet."""
+    """The functions of the ledger, or of the long-term memory, are not in this project, or PostgREST has not
+    seen them yet.
+    """
 
 
 class NotPatchedError(NotInstalledError):
@@ -138,15 +140,15 @@ class NotPatchedError(NotInstalledError):
 
 
 class SchemaVersionError(APIError):
-    """The ledger in the database and this package do not fit."""
+    """The store in the database and this package do not fit."""
 
 
 class SchemaTooOldError(SchemaVersionError):
-    """The ledger in the database is older than this package can use."""
+    """The store in the database is older than this package can use."""
 
 
 class SchemaTooNewError(SchemaVersionError):
-    """The ledger in the database is newer than this package knows."""
+    """The store in the database is newer than this package knows."""
 
 
 class AuthenticationError(APIError):

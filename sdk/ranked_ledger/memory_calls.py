@@ -85,7 +85,7 @@ def remember(
         **_vector("embedding", embedding, embedding_model),
         asserted_by=None if asserted_by is None else check.uuid("asserted_by", asserted_by),
         idempotency_key=idempotency_key(key),
-        digest_key=_digest_key(digest_key),
+        digest_key=check.digest_key(digest_key),
         on_return=check.unless(DEFAULT_ON_RETURN, check.one_of("on_return", on_return, get_args(OnReturn))),
     )
     return Call("remember", body, as_model(Remembered), repeatable=key is not None)
@@ -235,7 +235,7 @@ def erase(
         org_id=org,
         **_subject(subject),
         also_containing=check.phrases("also_containing", also_containing),
-        digest_key=_digest_key(digest_key),
+        digest_key=check.digest_key(digest_key),
         asserted_by=None if asserted_by is None else check.uuid("asserted_by", asserted_by),
         dry_run=rehearsed or None,
     )
@@ -329,7 +329,3 @@ def _vector(
 
 def _note(note: str | None) -> str | None:
     return check.optional_text("note", note, max_bytes=check.MAX_NOTE_BYTES)
-
-
-def _digest_key(digest_key: str | None) -> str | None:
-    return check.optional_text("digest_key", digest_key)

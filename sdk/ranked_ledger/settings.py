@@ -108,7 +108,7 @@ def postgrest(url: str, token: str | None) -> Connection:
     if token.startswith("sb_"):
         raise ConfigurationError(
             "an sb_... key means nothing to PostgREST itself",
-            hint="pass a JWT whose role is service_role, or connect to the project: RankedLedger(url, key)",
+            hint="pass a JWT whose role is service_role, or connect to the project, by its URL and this key",
         )
     return _connection(_base(url), {"Authorization": f"Bearer {token}"})
 

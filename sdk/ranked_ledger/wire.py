@@ -44,8 +44,10 @@ _UPDATES: Final[Mapping[Store, str]] = MappingProxyType(
 
 _REQUEST_ID_HEADERS: Final = ("sb-request-id", "x-request-id", "cf-ray")
 _QUOTED_CHARACTERS: Final = 120
-# What the ledger itself raises, next to RL...: its sentences name its functions and arguments.
-_OURS: Final = ("22023", "0A000")
+# What the stores themselves raise, next to RL...: these sentences name their functions and arguments.
+_OURS: Final[Mapping[Store, tuple[str, ...]]] = MappingProxyType(
+    {"ledger": ("22023", "0A000"), "memory": ("22023", "0A000", "42501")}
+)
 
 
 def encode(call: Call[Any]) -> bytes:
@@ -142,9 +144,9 @@ def _refusal(store: Store, response: httpx.Response, now: datetime) -> RankedLed
         else f"the server answered {response.status_code} {response.reason_phrase}".rstrip(),
     )
     hint = text_of(told.get("hint"))
-    if not (code and code.startswith("RL")):
+    if not _is_ours(code, hint, store):
         hint = hint_for(kind, store) or hint
-    if code and (code.startswith("RL") or code in _OURS):
+    if code and (code.startswith("RL") or code in _OURS[store]):
         message, hint = wording.of_the_sdk(message, store), hint and wording.of_the_sdk(hint, store)
     error = kind(
         message,
@@ -157,6 +159,17 @@ def _refusal(store: Store, response: httpx.Response, now: datetime) -> RankedLed
     if isinstance(error, (RateLimitError, ServiceUnavailableError)):
         error.retry_after = retry_after(response.headers.get("retry-after"), now)
     return error
+
+
+def _is_ours(code: str | None, hint: str | None, store: Store) -> bool:
+    """Whether the hint says what to do in words of ours.
+
+    The second store tells people which role it takes. PostgREST's own advice about 42501, to GRANT the right,
+    is not passed on: rights are given by the migrations alone.
+    """
+    if code == "42501" and store == "memory":
+        return hint is not None and "GRANT " not in hint
+    return bool(code and code.startswith("RL"))
 
 
 def _unreadable(response: httpx.Response) -> UnexpectedResponseError:

@@ -16,10 +16,18 @@ from tests.unit import sdk_answers as answers
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "sql-api.md").read_text(encoding="utf-8")
 
+# Both clients of the ledger, and of the two families of the long-term memory.
+PAIRS = [
+    (rl.RankedLedger, rl.AsyncRankedLedger),
+    (rl.LongTermMemory, rl.AsyncLongTermMemory),
+    (rl.MemorySteward, rl.AsyncMemorySteward),
+]
+
 # What differs between the clients, and why.
 TWINS = {"close": "aclose", "__enter__": "__aenter__", "__exit__": "__aexit__"}
 OWN_TYPES = {
     ("timeline", "return"),  # walked with for, and with async for
+    ("pending", "return"),
     ("record_many", "decisions"),  # asynchronous iterables too
     ("__enter__", "return"),
 }
@@ -32,33 +40,36 @@ def methods(kind: type) -> dict[str, Any]:
     }
 
 
-def test_both_clients_have_the_same_methods() -> None:
-    names = {TWINS.get(name, name) for name in methods(rl.RankedLedger)}
-    assert names == set(methods(rl.AsyncRankedLedger))
+@pytest.mark.parametrize(("kind", "twin"), PAIRS)
+def test_both_clients_have_the_same_methods(kind: type, twin: type) -> None:
+    assert {TWINS.get(name, name) for name in methods(kind)} == set(methods(twin))
 
 
-@pytest.mark.parametrize("name", sorted(methods(rl.RankedLedger)))
-def test_a_method_has_the_same_signature_on_both_clients(name: str) -> None:
-    mine = inspect.signature(getattr(rl.RankedLedger, name))
-    twin = inspect.signature(getattr(rl.AsyncRankedLedger, TWINS.get(name, name)))
+@pytest.mark.parametrize(
+    ("kind", "other", "name"), [(*pair, name) for pair in PAIRS for name in sorted(methods(pair[0]))]
+)
+def test_a_method_has_the_same_signature_on_both_clients(kind: type, other: type, name: str) -> None:
+    mine = inspect.signature(getattr(kind, name))
+    twin = inspect.signature(getattr(other, TWINS.get(name, name)))
     assert list(mine.parameters) == list(twin.parameters)
     for parameter in mine.parameters:
-        one, other = mine.parameters[parameter], twin.parameters[parameter]
-        assert (one.kind, one.default) == (other.kind, other.default)
-        assert one.annotation == other.annotation or (name, parameter) in OWN_TYPES
+        one, other_one = mine.parameters[parameter], twin.parameters[parameter]
+        assert (one.kind, one.default) == (other_one.kind, other_one.default)
+        assert one.annotation == other_one.annotation or (name, parameter) in OWN_TYPES
     assert mine.return_annotation == twin.return_annotation or (name, "return") in OWN_TYPES
 
 
-@pytest.mark.parametrize("kind", [rl.RankedLedger, rl.AsyncRankedLedger])
+@pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])
 def test_every_public_method_is_described(kind: type) -> None:
     bare = [name for name, value in methods(kind).items() if not name.startswith("_") and not value.__doc__]
     assert bare == []
 
 
-def test_every_verb_has_an_example() -> None:
+@pytest.mark.parametrize("kind", [pair[0] for pair in PAIRS])
+def test_every_verb_has_an_example(kind: type) -> None:
     without = [
         name
-        for name, value in methods(rl.RankedLedger).items()
+        for name, value in methods(kind).items()
         if not name.startswith("_") and name != "close" and ">>>" not in (value.__doc__ or "")
     ]
     assert without == []
@@ -135,6 +146,7 @@ EVERY_CALL: list[calls.Call[Any]] = [
         policy="p",
         flow="f",
         runtime_name="n",
+        subject=("candidate", answers.OTHER),
     ),
     calls.mark_usage("w", answers.REQUEST, used=answers.MEMORY, ignored=answers.OTHER, reason="r"),
     calls.policy_stats("w", datetime.now(UTC)),

@@ -7,9 +7,29 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ranked_ledger import AsyncMemoryFunction, AsyncRankedLedger, AsyncTimeline, MemoryFunction, RankedLedger
+from ranked_ledger import (
+    AsyncLongTermMemory,
+    AsyncMemoryFunction,
+    AsyncMemorySteward,
+    AsyncRankedLedger,
+    LongTermMemory,
+    MemoryFunction,
+    MemorySteward,
+    RankedLedger,
+)
+from ranked_ledger.paging import AsyncPaged
+from ranked_ledger.running import Running
 
-Client = RankedLedger | AsyncRankedLedger | MemoryFunction | AsyncMemoryFunction
+Client = (
+    RankedLedger
+    | AsyncRankedLedger
+    | MemoryFunction
+    | AsyncMemoryFunction
+    | LongTermMemory
+    | AsyncLongTermMemory
+    | MemorySteward
+    | AsyncMemorySteward
+)
 
 
 class Driver:
@@ -26,7 +46,7 @@ class Driver:
         return call
 
     def result(self, value: Any) -> Any:
-        if isinstance(value, AsyncTimeline):
+        if isinstance(value, AsyncPaged):
             return value
         return self._runner.run(_awaited(value)) if inspect.isawaitable(value) else value
 
@@ -38,8 +58,7 @@ class Driver:
         return Driver(self.client.with_options(**options), self._runner)
 
     def close(self) -> None:
-        synchronous = isinstance(self.client, (RankedLedger, MemoryFunction))
-        self.result(self.client.close() if synchronous else self.client.aclose())
+        self.result(self.client.close() if isinstance(self.client, Running) else self.client.aclose())
 
 
 async def _awaited(value: Any) -> Any:

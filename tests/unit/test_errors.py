@@ -75,3 +75,12 @@ def test_codes_come_before_statuses(code: str | None, status: int, expected: typ
 def test_every_hint_belongs_to_a_class_that_can_be_raised() -> None:
     raised = {*errors.BY_CODE.values(), *errors.BY_CODE_CLASS.values(), *errors.BY_STATUS.values()}
     assert set(errors.HINTS) <= raised | {errors.NetworkError}
+    assert set(errors.MEMORY_HINTS) <= raised
+
+
+def test_a_hint_fits_the_store_that_was_asked() -> None:
+    denied, busy = errors.PermissionDeniedError, errors.ServiceUnavailableError
+    assert "service role only" in str(errors.hint_for(denied, "ledger"))
+    assert "access_token" in str(errors.hint_for(denied, "memory"))
+    assert errors.hint_for(busy, "memory") == errors.hint_for(busy, "ledger") == errors.HINTS[busy]
+    assert errors.hint_for(errors.GoneError, "memory") is None

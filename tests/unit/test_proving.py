@@ -186,6 +186,7 @@ def test_the_doctor_is_not_well_where_copies_differ(
 ) -> None:
     answer = status(("acme", 6_000)).model_dump(mode="json")
     respx_mock.post(f"{RPC}/ledger_schema_version").respond(json=1)
+    respx_mock.post(f"{RPC}/memory_schema_version").respond(json=1)
     respx_mock.post(f"{RPC}/ledger_status").respond(json=answer)
     respx_mock.get(f"{URL}/rest/v1/").respond(404)
     route = respx_mock.post(f"{RPC}/check_copies").mock(return_value=page(500, more=LAST))

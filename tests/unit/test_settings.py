@@ -8,7 +8,16 @@ import json
 import pytest
 import supabase
 
-from ranked_ledger import AsyncRankedLedger, ConfigurationError, RankedLedger, settings
+from ranked_ledger import (
+    AsyncLongTermMemory,
+    AsyncMemorySteward,
+    AsyncRankedLedger,
+    ConfigurationError,
+    LongTermMemory,
+    MemorySteward,
+    RankedLedger,
+    settings,
+)
 
 URL = "https://abc.supabase.co"
 
@@ -20,6 +29,8 @@ def jwt(role: object) -> str:
 
 
 SERVICE = jwt("service_role")
+PERSON = jwt("authenticated")
+ORG = "0f000000-0000-4000-8000-00000000000f"
 
 
 def test_a_new_key_goes_in_apikey_only() -> None:
@@ -96,7 +107,7 @@ def test_a_url_is_taken_with_or_without_its_path(url: str) -> None:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in (settings.URL_VARIABLE, *settings.KEY_VARIABLES):
+    for name in (settings.URL_VARIABLE, *settings.KEY_VARIABLES, *settings.PUBLIC_KEY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
@@ -166,3 +177,76 @@ def test_a_wrong_option_is_refused(named: dict) -> None:
 def test_a_url_that_the_http_client_refuses_is_a_configuration_error(url: str) -> None:
     with pytest.raises(ConfigurationError), RankedLedger(url, "sb_secret_x", workspace="acme") as ledger:
         ledger.status()
+
+
+# --- the long-term memory, which people may ask too --------------------------------------------------------------------
+
+FAMILIES = [LongTermMemory, AsyncLongTermMemory, MemorySteward, AsyncMemorySteward]
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("key", ["sb_publishable_x", jwt("anon"), PERSON])
+def test_a_public_key_needs_a_persons_token_beside_it(kind: type, key: str) -> None:
+    with pytest.raises(ConfigurationError, match="access_token") as caught:
+        kind(URL, key, org=ORG)
+    assert key not in str(caught.value)
+    headers = kind(URL, key, org=ORG, access_token=f" {PERSON}\n")._connection.headers
+    assert (headers["apikey"], headers["Authorization"]) == (key, f"Bearer {PERSON}")
+
+
+@pytest.mark.parametrize(
+    "token", ["sb_secret_x", "sb_publishable_x", SERVICE, jwt("anon"), "", "a b", None, 3]
+)
+def test_what_is_no_persons_token_is_refused(token: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"access_token|no key has") as caught:
+        settings.acting(settings.people(URL, "sb_secret_x", None), token)
+    assert not token or str(token) not in str(caught.value)
+
+
+def test_a_token_that_cannot_be_read_is_left_to_the_server() -> None:
+    assert (
+        settings.people(URL, "sb_publishable_x", jwt(None)).headers["Authorization"] == f"Bearer {jwt(None)}"
+    )
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_environment_gives_a_person_the_public_key(kind: type, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("SUPABASE_URL", URL)
+    with pytest.raises(
+        ConfigurationError, match="lacks SUPABASE_PUBLISHABLE_KEY or SUPABASE_ANON_KEY or SUPABASE_SE"
+    ):
+        kind.from_env(org=ORG, access_token=PERSON)
+    environment.setenv("SUPABASE_SECRET_KEY", "sb_secret_x")
+    environment.setenv("SUPABASE_ANON_KEY", jwt("anon"))
+    assert kind.from_env(org=ORG)._connection.headers["apikey"] == "sb_secret_x"
+    assert kind.from_env(org=ORG, access_token=PERSON)._connection.headers["apikey"] == jwt("anon")
+    environment.setenv("SUPABASE_PUBLISHABLE_KEY", "sb_publishable_x")
+    assert kind.from_env(org=ORG, access_token=PERSON)._connection.headers["apikey"] == "sb_publishable_x"
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_supabase_client_with_a_public_key_needs_a_token_too(kind: type) -> None:
+    client = supabase.create_client(URL, jwt("anon"))
+    with pytest.raises(ConfigurationError, match="access_token"):
+        kind.from_supabase(client, org=ORG)
+    headers = kind.from_supabase(client, org=ORG, access_token=PERSON)._connection.headers
+    assert headers["Authorization"] == f"Bearer {PERSON}"
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_bare_postgrest_takes_anybodys_token_and_no_key(kind: type) -> None:
+    for token in (PERSON, SERVICE):
+        made = kind.from_postgrest("http://127.0.0.1:3000", token=token, org=ORG)
+        assert made._connection.headers["Authorization"] == f"Bearer {token}"
+        assert "apikey" not in made.with_options(access_token=jwt("authenticated"))._connection.headers
+    with pytest.raises(ConfigurationError, match="means nothing to PostgREST"):
+        kind.from_postgrest("http://127.0.0.1:3000", token="sb_secret_x", org=ORG)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("org", ["", "acme", None, 5, object()])
+def test_an_organization_is_named_by_its_id(kind: type, org: object) -> None:
+    with pytest.raises(ValueError, match="org"):
+        kind(URL, "sb_secret_x", org=org)
+    with pytest.raises(ValueError, match="org"):
+        kind(URL, "sb_secret_x", org=ORG).with_options(org=org)

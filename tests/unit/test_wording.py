@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import respx
 
-from ranked_ledger import InvalidArgumentError, RankedLedger, doctor, wording
+from ranked_ledger import InvalidArgumentError, LongTermMemory, MemorySteward, RankedLedger, doctor, wording
 from tests.unit import sdk_answers as answers
 from tests.unit.sdk_drivers import Driver
 
-SOURCES = Path(__file__).resolve().parents[2] / "supabase" / "schemas" / "decision_ledger"
+SCHEMAS = Path(__file__).resolve().parents[2] / "supabase" / "schemas"
+SOURCES = SCHEMAS / "decision_ledger"
 
 
 def test_every_function_with_a_method_is_exchanged_for_one_that_there_is() -> None:
@@ -33,6 +34,18 @@ def test_no_hint_of_the_sources_keeps_a_name_that_the_sdk_does_not_have() -> Non
     assert len(hints) > 20
     for hint in hints:
         assert not re.search(r"\bp_[a-z]", wording.of_the_sdk(hint)), hint
+
+
+def test_every_function_of_the_long_term_memory_has_its_method() -> None:
+    for method in wording.MEMORY_METHODS.values():
+        assert hasattr(LongTermMemory, method) or hasattr(MemorySteward, method), method
+
+
+def test_a_sentence_of_the_long_term_memory_is_told_in_its_own_words() -> None:
+    said = "p_memory_id is gone; remember it anew, or see pending_reviews (p_limit, p_source_run_id)."
+    read = "memory is gone; remember it anew, or see pending() (limit, run_id)."
+    assert wording.of_the_sdk(said, "memory") == read
+    assert wording.of_the_sdk("forget_memory") == "forget_memory"
 
 
 @pytest.mark.parametrize(
