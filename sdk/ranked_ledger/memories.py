@@ -343,9 +343,13 @@ class Organization(Answer):
 
 
 class Member(Answer):
-    """What a user is in an organization: member, admin, owner, or None."""
+    """What a user is in an organization: member, admin, owner, or None.
+
+    `hint`: what to know about the change, for example that it took the last owner out; else None.
+    """
 
     org_id: UUID
     user_id: UUID
     role: str | None = None
     changed: bool
+    hint: str | None = None

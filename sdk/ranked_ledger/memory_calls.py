@@ -283,7 +283,7 @@ def expire(limit: int, usage_before: datetime | None) -> AnyCall[Expired]:
 
 def adopt(limit: int, after: UUID | str | None, *, dry_run: bool) -> AnyCall[Adopted]:
     body = sent(
-        limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_PRUNED),
+        limit=check.whole("limit", limit, minimum=1, maximum=check.MAX_ADOPTED),
         after=None if after is None else check.uuid("after", after),
         dry_run=check.flag("dry_run", dry_run) or None,
     )

@@ -258,7 +258,7 @@ class MemorySteward(StewardSession[httpx.Client], Calling):
 
         For the service role. The rows there stay as they are; what is here already is not copied again.
 
-        - `limit`: 1 to 10,000 rows a call. `after`: the `next` of the call before. `dry_run`: copy nothing.
+        - `limit`: 1 to 1,000 rows a call. `after`: the `next` of the call before. `dry_run`: copy nothing.
 
         Example:
             >>> steward.adopt(dry_run=True).skipped                            # doctest: +SKIP
