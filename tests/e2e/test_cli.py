@@ -187,6 +187,7 @@ def test_the_doctor_finds_everything_well(run: Run) -> None:
     for said in ("Schema version", "pgvector", "1536 dimensions", "PostgREST sees all", "Everything is well"):
         assert said in shown
     assert "The public key can neither read the ledger nor call it." in shown
+    assert "The long-term memory is installed, schema version 1." in shown
     answer = run("doctor", "--json").json
     assert answer["healthy"] is True
     assert {one["state"] for one in answer["findings"]} == {"ok"}

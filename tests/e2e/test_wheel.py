@@ -73,7 +73,8 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
 
 
 def test_init_from_the_wheel(wheel: Path, environment: Path, tmp_path: Path) -> None:
-    done = run(environment / "bin" / "ranked-ledger", "init", "--with-open-brain", cwd=tmp_path)
+    everything = ("--with-open-brain", "--ledger", "--long-term-memory")
+    done = run(environment / "bin" / "ranked-ledger", "init", *everything, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "supabase db push" in done.stdout
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.sql")}
