@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ import typer
 
 from ranked_ledger.cli import app as cli
 from ranked_ledger.stack import StackInfo
-from tests.e2e.conftest import ABSENT, Run, install, record
+from tests.e2e.conftest import ABSENT, Run, install, new_user, record, token_of
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +234,9 @@ def test_no_server(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("doctor", expect=6)
 
 
-def test_every_example_of_the_help_runs(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_of_the_help_runs(
+    run: Run, installed: StackInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RANKED_LEDGER_WORKSPACE", "acme")
     decision = [record(run, f"Invoices, decision {number}", "--task", "invoicing") for number in range(8)]
     trace = run("recall", "invoices", "--json").json["request_id"]
@@ -246,14 +249,36 @@ def test_every_example_of_the_help_runs(run: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANKED_LEDGER_WORKSPACE")
     named = {"$OTHER": decision[1], "$OLD": decision[2], "$NEW": decision[3], "$TRACE": trace}
+    named |= _an_organization(run, installed)
+    reviewer = token_of(installed, named["$PERSON"])
     for example in _examples():
-        if example.startswith("ranked-ledger demo"):
-            continue  # it has a test of its own
-        forgetting = example.startswith("ranked-ledger forget")
-        ids = named | {"$ID": decision[7 if forgetting else 0]}
-        done = run(*(ids.get(word, word) for word in shlex.split(example)[1:]))
+        if example.startswith(("ranked-ledger demo", "ranked-ledger memory adopt")):
+            continue  # each has a test of its own
+        ids = named | {"$ID": decision[7 if example.startswith("ranked-ledger forget") else 0]}
+        if "$MEMORY" in example:
+            about = ["--about", f"candidate:{named['$CANDIDATE']}", "-o", named["$ORG"]]
+            ids["$MEMORY"] = run("memory", "remember", "Lives in Porto", *about, "--json").json["memory_id"]
+        with monkeypatch.context() as now:
+            if example.startswith("ranked-ledger memory review"):
+                now.setenv("RANKED_LEDGER_ACCESS_TOKEN", reviewer)
+            done = run(*(_filled(word, ids) for word in shlex.split(example)[1:]))
         assert done.out, example
         assert done.err == "", example
+
+
+def _an_organization(run: Run, stack: StackInfo) -> dict[str, str]:
+    """One that allows its members to be named, with an admin, and somebody to remember things about."""
+    org = run("memory", "org", "create", "Acme", "--allow-asserted", "--json").json["org_id"]
+    person = new_user(stack)
+    run("memory", "member", "add", person, "--role", "admin", "-o", org)
+    run("memory", "map", "acme", "-o", org)
+    return {"$ORG": org, "$PERSON": person, "$CANDIDATE": str(uuid4())}
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word
 
 
 def test_the_module_is_a_program_too(environment: None) -> None:

@@ -12,7 +12,7 @@ from ranked_ledger import Adopted, InvalidArgumentError, Member, Organization, S
 from ranked_ledger.cli import memory_tables
 from ranked_ledger.cli.connection import AsJson, Org, connect_steward
 from ranked_ledger.cli.memory_words import Person, moment, person
-from ranked_ledger.cli.output import one_line, show
+from ranked_ledger.cli.output import one_line, plain, show
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.subjects import MemberRole
 from ranked_ledger.wording import counted
@@ -204,7 +204,8 @@ def remove_member(user: UserId, org: Org, as_json: AsJson = False) -> None:
 
 def _member(done: Member) -> Text:
     state = "is" if done.changed else "was already"
-    return Text(f"{done.user_id} {state} {done.role or 'no member'} of {done.org_id}.")
+    said = Text(f"{done.user_id} {state} {done.role or 'no member'} of {done.org_id}.")
+    return said if done.hint is None else said.append("\n").append_text(plain(done.hint, "yellow"))
 
 
 commands.add_typer(organizations, name="org")
