@@ -1042,7 +1042,7 @@ begin
   if not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
     raise sqlstate '42501' using
       message = 'This organization does not allow that a member is named by the service role.',
-      hint = 'Let the person act with a token of their own, or allow it with set_organization(p_allow_asserted => true).';
+      hint = 'Let the person act with a token of their own, or allow it: set_organization with p_allow_asserted.';
   end if;
   if p_person ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     v_person := p_person::uuid;
@@ -1321,22 +1321,674 @@ $$;
 comment on function long_term_memory.erased_before(uuid, text, uuid, text, text) is
   'Whether a text was erased for this subject: flagged or clear; not_checked without a key; other_key where all that was erased for the subject has digests of other keys.';
 
+-- long_term_memory/205_word_columns.sql -----------------------------------------------------------------------------
+
+-- Where a table may hold somebody's words, asked of the catalogue: hosts have columns that nobody has told us of. What cannot
+-- hold words is left alone: numbers, times, uuids, enums, generated columns, and columns with a closed list of values.
+
+create or replace function long_term_memory.key_of(p_table regclass)
+returns name language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce((
+    select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+    where i.indrelid = p_table and i.indisprimary and i.indnkeyatts = 1), 'ctid')
+$$;
+
+comment on function long_term_memory.key_of(regclass) is 'The primary key of a table where it is one column, else ctid.';
+
+create or replace function long_term_memory.kind_of_words(p_type name)
+returns text language sql immutable parallel safe
+return case
+  when p_type in ('text', 'varchar', 'bpchar', 'citext', 'name') then 'text'
+  when p_type in ('_text', '_varchar', '_bpchar', '_citext', '_name') then 'texts'
+  when p_type in ('json', 'jsonb') then p_type
+  when p_type in ('_json', '_jsonb', '_float4', '_float8', '_numeric', 'hstore', 'xml') then 'other'
+  when p_type in ('vector', 'halfvec', 'sparsevec') then 'vector'
+  when p_type in ('tsvector', 'bytea') then p_type
+end;
+
+comment on function long_term_memory.kind_of_words(name) is
+  'How a type may hold words: text, texts, json, jsonb, tsvector, vector, bytea, other; null: not.';
+
+-- `in (...)` is written `= ANY (...)` by the catalogue, and a chain of `or` as it was.
+create or replace function long_term_memory.is_closed_list(p_check text, p_column name)
+returns boolean language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select p_check ~ (n.name || ' = ANY \(')
+      or regexp_replace(p_check, '\(*' || n.name || ' = ''[^'']*''(::[a-z ]+)?\)*( OR )?', '', 'g') ~ '^CHECK [ ()]*$'
+  from (select '\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
+$$;
+
+comment on function long_term_memory.is_closed_list(text, name) is 'Whether a CHECK constraint, in its own words, lists the values of this column.';
+
+-- emptied: what stands in the column of a row that is erased, as an expression over its table t. The default where that is
+-- a constant, else null, else the least that the type allows.
+create or replace function long_term_memory.word_columns(p_table regclass)
+returns table (name name, type text, kind text, is_name boolean, is_unique boolean, is_nullable boolean, emptied text)
+language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with columns as (
+    select a.attnum, a.attname, format_type(a.atttypid, a.atttypmod) as type, a.atttypmod,
+           long_term_memory.kind_of_words(coalesce(b.typname, t.typname)) as kind,
+           not a.attnotnull and not t.typnotnull as is_nullable, pg_get_expr(d.adbin, d.adrelid) as preset,
+           a.attname in ('workspace_id', 'project_id', 'task_id', 'flow_id', 'run_id', 'channel_id', 'channel_kind', 'channel_thread_id')
+           or exists (select from pg_constraint k
+                      where k.conrelid = a.attrelid and k.contype in ('f', 'p') and a.attnum = any (k.conkey)) as is_name,
+           exists (select from pg_index i
+                   where i.indrelid = a.attrelid and i.indisunique
+                     and (a.attnum = any (i.indkey) or strpos(pg_get_expr(i.indexprs, i.indrelid), a.attname) > 0)) as is_unique
+    from pg_attribute a
+    join pg_type t on t.oid = a.atttypid
+    left join pg_type b on b.oid = t.typbasetype and t.typtype = 'd'
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = ''
+      and not exists (
+        select from pg_constraint k
+        where k.contype = 'c' and (k.contypid = t.oid and long_term_memory.is_closed_list(pg_get_constraintdef(k.oid), 'VALUE')
+          or k.conrelid = a.attrelid and a.attnum = any (k.conkey)
+             and long_term_memory.is_closed_list(pg_get_constraintdef(k.oid), a.attname))))
+  select c.attname, c.type, c.kind, c.is_name, c.is_unique, c.is_nullable,
+         case when c.is_unique and c.is_nullable then 'null'
+              when c.is_unique and c.kind = 'text' then
+                format('(''[erased] '' || t.%I)::%s', long_term_memory.key_of(p_table), c.type)
+              when c.preset !~ '\(' then format('(%s)', c.preset)
+              when c.is_nullable then 'null'
+              when c.kind = 'vector' then
+                format('(''['' || repeat(''0,'', %s) || ''0]'')::%s', greatest(c.atttypmod, 1) - 1, c.type)
+              when c.kind in ('json', 'jsonb') or c.type ~ '\[\]$' then format('''{}''::%s', c.type)
+              else format('''''::%s', c.type) end
+  from columns c where c.kind is not null order by c.attnum
+$$;
+
+comment on function long_term_memory.word_columns(regclass) is
+  'The columns of a table that may hold words, and what is left in them by an erasure. is_name: a scope, a key, a reference to another table; never changed.';
+
+-- The rows themselves stay, and with them what the caller keeps. A trigger of the host might put back what it finds missing.
+create or replace function long_term_memory.empty_rows(
+  p_table regclass, p_by name, p_ids uuid[], p_keep text[] default '{}', p_set jsonb default '{}', p_touch text default null)
+returns text[] language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_sets  text;
+  v_where text;
+  v_ids   text[];
+  v_left  bigint;
+begin
+  select string_agg(format('%I = %s', s.name, s.value), ', ' order by s.name),
+         format('t.%I = any ($1) and (%s)', p_by,
+                string_agg(format('t.%I::text is distinct from (%s)::text', s.name, s.value), ' or ' order by s.name))
+  into v_sets, v_where
+  from (
+    select w.name, w.emptied as value from long_term_memory.word_columns(p_table) w
+    where not w.is_name and w.name <> all (p_keep) and not p_set ? w.name
+    union all
+    select a.attname, p_set ->> a.attname from pg_attribute a
+    where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and p_set ? a.attname) as s;
+  execute format('with emptied as (update %s t set %s where %s returning t.%I::text as key)
+                  select coalesce(array_agg(e.key), ''{}'') from emptied e',
+                 p_table, concat_ws(', ', v_sets, p_touch), v_where, long_term_memory.key_of(p_table))
+  into v_ids using p_ids;
+  execute format('select count(*) from %s t where %s', p_table, v_where) into v_left using p_ids;
+  if v_left > 0 then
+    raise sqlstate 'RL500' using
+      message = format('%s rows of %s could not be emptied: a trigger of the table puts back what was there. Nothing was erased.',
+                       v_left, p_table),
+      hint = 'Disable that trigger for the erasure, or have it let this through; `\d` of the table shows its triggers.';
+  end if;
+  return v_ids;
+end
+$$;
+
+comment on function long_term_memory.empty_rows(regclass, name, uuid[], text[], jsonb, text) is
+  'Takes the words out of rows, by one of their columns: p_keep stays, p_set says what a column gets (an expression over t), all others that may hold words are emptied. Answers the keys of the rows that changed. RL500 where a trigger undoes it.';
+
+-- long_term_memory/210_redact.sql -----------------------------------------------------------------------------------
+
+-- Exact strings taken out of texts and documents. What is found is replaced by a mark; the rest of a text stays.
+
+create or replace function long_term_memory.check_strings(p_strings text[])
+returns text[] language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_problem text;
+begin
+  v_problem := case
+    when cardinality(p_strings) > 50 then 'holds more than 50 strings'
+    when exists (select from unnest(p_strings) as u (string) where u.string is null or char_length(btrim(u.string)) < 6)
+      then 'holds a string of fewer than 6 characters, blanks at its ends not counted'
+    when exists (select from unnest(p_strings) as u (string) where char_length(u.string) > 1000)
+      then 'holds a string of more than 1,000 characters'
+    when exists (select from unnest(p_strings) as u (string) where strpos('[erased]', u.string) > 0)
+      then 'holds a part of the mark [erased], which stands where something was' end;
+  if v_problem is not null then
+    raise sqlstate '22023' using
+      message = format('p_also_containing %s.', v_problem),
+      hint = 'Give up to 50 exact strings of 6 to 1,000 characters: shorter ones stand in words that have nothing to do with it.';
+  end if;
+  -- the longest first: one that holds another goes as a whole
+  return array(select u.string from unnest(p_strings) as u (string) group by u.string
+               order by char_length(u.string) desc, u.string);
+end
+$$;
+
+comment on function long_term_memory.check_strings(text[]) is
+  'The strings to be taken out, each once, the longest first. Refuses (22023) what would be found everywhere.';
+
+create or replace function long_term_memory.redact(p_text text, p_strings text[])
+returns text language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_text   text := p_text;
+  v_last   text;
+  v_string text;
+begin
+  for v_round in 1 .. 1000 loop -- what is left on both sides of a mark may make up a string again
+    v_last := v_text;
+    foreach v_string in array p_strings loop
+      v_text := replace(v_text, v_string, '[erased]');
+    end loop;
+    exit when v_text is not distinct from v_last;
+  end loop;
+  return v_text;
+end
+$$;
+
+comment on function long_term_memory.redact(text, text[]) is 'The text, with [erased] for each of the strings.';
+
+create or replace function long_term_memory.redact(p_texts text[], p_strings text[])
+returns text[] language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select case when p_texts is not null then array(
+    select long_term_memory.redact(u.value, p_strings)
+    from unnest(p_texts) with ordinality as u (value, position) order by u.position) end
+$$;
+
+comment on function long_term_memory.redact(text[], text[]) is 'The texts, with [erased] for each of the strings.';
+
+create or replace function long_term_memory.like_patterns(p_strings text[])
+returns text[] language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select array(select '%' || regexp_replace(u.string, '([\\%_])', '\\\1', 'g') || '%' from unnest(p_strings) as u (string))
+$$;
+
+comment on function long_term_memory.like_patterns(text[]) is 'Patterns of LIKE for texts that hold one of the strings.';
+
+-- As they stand in the text of a document, between its quotes.
+create or replace function long_term_memory.in_json(p_strings text[])
+returns text[] language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select array(select substr(j.text, 2, char_length(j.text) - 2)
+               from unnest(p_strings) as u (string) cross join lateral (select to_jsonb(u.string)::text as text) as j)
+$$;
+
+comment on function long_term_memory.in_json(text[]) is 'The strings as the text of a jsonb document writes them.';
+
+-- A number that holds a string (a telephone number, say) becomes the mark; two names of an object that become the same are one.
+create or replace function long_term_memory.redact_deeply(p_document jsonb, p_strings text[])
+returns jsonb language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return case jsonb_typeof(p_document)
+    when 'object' then (
+      select coalesce(jsonb_object_agg(long_term_memory.redact(o.key, p_strings),
+                                       long_term_memory.redact_deeply(o.value, p_strings)), '{}')
+      from jsonb_each(p_document) as o)
+    when 'array' then (
+      select coalesce(jsonb_agg(long_term_memory.redact_deeply(a.value, p_strings) order by a.ordinality), '[]')
+      from jsonb_array_elements(p_document) with ordinality as a)
+    when 'string' then to_jsonb(long_term_memory.redact(p_document #>> '{}', p_strings))
+    when 'number' then case when long_term_memory.redact(p_document #>> '{}', p_strings) <> p_document #>> '{}'
+                            then '"[erased]"' else p_document end
+    else p_document end;
+end
+$$;
+
+comment on function long_term_memory.redact_deeply(jsonb, text[]) is 'A document, with [erased] for each of the strings, in values and names.';
+
+create or replace function long_term_memory.redact(p_document jsonb, p_strings text[])
+returns jsonb language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select case
+    when not p_document::text like any (long_term_memory.like_patterns(long_term_memory.in_json(p_strings))) then p_document
+    -- a hundred levels are more than anybody reads, and some thousands more than the server's stack holds
+    when p_document @? '$.**{100}'::jsonpath then '{}'
+    else long_term_memory.redact_deeply(p_document, p_strings) end
+$$;
+
+comment on function long_term_memory.redact(jsonb, text[]) is
+  'A document, with [erased] for each of the strings, in values and names. One that holds any and is nested 100 levels deep becomes {}.';
+
+-- A json column keeps its text as it came: escapes of another form, names twice, a null character, which jsonb refuses.
+create or replace function long_term_memory.redact(p_document json, p_strings text[])
+returns json language plpgsql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_document jsonb;
+begin
+  v_document := p_document::jsonb;
+  return case when long_term_memory.redact(v_document, p_strings) = v_document then p_document
+              else long_term_memory.redact(v_document, p_strings)::json end;
+exception when data_exception or program_limit_exceeded then
+  return case when p_document::text like any (long_term_memory.like_patterns(p_strings || long_term_memory.in_json(p_strings)))
+              then '{}' else p_document end;
+end
+$$;
+
+comment on function long_term_memory.redact(json, text[]) is
+  'A document, with [erased] for each of the strings; as it was where it holds none of them.';
+
+-- p_scope is a condition over t, of $1 the organization and $2 its workspaces.
+create or replace function long_term_memory.rows_holding(
+  p_table regclass, p_scope text, p_org_id uuid, p_workspaces text[], p_strings text[])
+returns text[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_conditions text;
+  v_keys       text[];
+begin
+  -- byte by byte, whatever the collation of the column
+  select string_agg(case w.kind
+           when 'text' then format('t.%I::text collate "C" like any ($3)', w.name)
+           when 'texts' then format('array_to_string(t.%I, chr(10)) collate "C" like any ($3)', w.name)
+           when 'jsonb' then format('t.%I::text collate "C" like any ($4)', w.name)
+           else format('long_term_memory.redact(t.%1$I, $5)::text <> t.%1$I::text', w.name) end, ' or ')
+  into v_conditions
+  from long_term_memory.word_columns(p_table) w
+  where w.kind in ('text', 'texts', 'json', 'jsonb') and not w.is_name and not (w.is_unique and not w.is_nullable);
+  execute format('select coalesce(array_agg(t.%I::text), ''{}'') from %s t where (%s) and (%s)',
+                 long_term_memory.key_of(p_table), p_table, p_scope, v_conditions)
+  into v_keys
+  using p_org_id, p_workspaces, long_term_memory.like_patterns(p_strings),
+        long_term_memory.like_patterns(long_term_memory.in_json(p_strings)), p_strings;
+  return v_keys;
+end
+$$;
+
+comment on function long_term_memory.rows_holding(regclass, text, uuid, text[], text[]) is
+  'The keys of the rows in scope that hold one of the strings, in any column that may be cleaned.';
+
+create or replace function long_term_memory.names_holding(
+  p_table regclass, p_scope text, p_org_id uuid, p_workspaces text[], p_strings text[])
+returns text[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_column name;
+  v_found  text[];
+  v_names  text[] := '{}';
+begin
+  for v_column in
+    select w.name from long_term_memory.word_columns(p_table) w
+    where w.kind = 'text' and (w.is_name or w.is_unique and not w.is_nullable)
+  loop
+    execute format('select coalesce(array_agg(distinct t.%1$I::text), ''{}'') from %2$s t
+                    where (%3$s) and t.%1$I::text collate "C" like any ($3)', v_column, p_table, p_scope)
+    into v_found using p_org_id, p_workspaces, long_term_memory.like_patterns(p_strings);
+    v_names := v_names || v_found;
+  end loop;
+  return v_names;
+end
+$$;
+
+comment on function long_term_memory.names_holding(regclass, text, uuid, text[], text[]) is
+  'Names in scope (of workspaces, projects, tasks, channels, runs; keys) that hold one of the strings. They are not changed.';
+
+-- What was made of a text that changed goes with it: vectors, lexemes, hashes. A bytea is taken for a hash by its length.
+create or replace function long_term_memory.clean_rows(p_table regclass, p_keys text[], p_strings text[], p_touch text default null)
+returns text[] language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_key      name := long_term_memory.key_of(p_table);
+  v_type     text;
+  v_sets     text;
+  v_read     text;
+  v_changed  text;
+  v_reworded text;
+  v_keys     text[];
+begin
+  v_type := case v_key when 'ctid' then 'tid' else (select format_type(a.atttypid, null) from pg_attribute a
+                                                    where a.attrelid = p_table and a.attname = v_key) end;
+  select string_agg(case
+           when w.name in ('content_hash', 'content_fingerprint') or w.kind = 'vector'
+             then format('%1$I = case when r.is_reworded then %2$s else t.%1$I end', w.name, w.emptied)
+           when w.kind = 'tsvector' then format('%1$I = %2$s', w.name, w.emptied)
+           when w.kind = 'bytea'
+             then format('%1$I = case when octet_length(t.%1$I) in (16, 20, 28, 32, 48, 64) then %2$s else t.%1$I end',
+                         w.name, w.emptied)
+           when w.is_unique then format('%1$I = case when r.%1$I::text = t.%1$I::text then t.%1$I end', w.name)
+           else format('%1$I = r.%1$I', w.name) end, ', '),
+         string_agg(c.cleaned || format('::%s as %I', w.type, w.name), ', '),
+         string_agg(format('o.%I::text is distinct from %s::text', w.name, c.cleaned), ' or '),
+         coalesce(string_agg(format('o.%I::text is distinct from %s::text', w.name, c.cleaned), ' or ')
+                  filter (where w.kind in ('text', 'texts')), 'false')
+  into v_sets, v_read, v_changed, v_reworded
+  from long_term_memory.word_columns(p_table) w
+  left join lateral (
+    select format('long_term_memory.redact(o.%I%s, $2)', w.name, case when w.kind = 'text' then '::text' end) as cleaned
+    where w.kind in ('text', 'texts', 'json', 'jsonb')) as c on true
+  where w.kind <> 'other' and not w.is_name and not (w.is_unique and not w.is_nullable);
+  execute format(
+    'with cleaned as (
+       update %1$s t set %2$s
+       from (select o.%3$I as key, %4$s, (%5$s) as is_changed, (%6$s) as is_reworded
+             from %1$s o where o.%3$I = any ($1::%7$s[]) offset 0) as r
+       where t.%3$I = r.key and r.is_changed returning t.%3$I::text as key)
+     select coalesce(array_agg(c.key), ''{}'') from cleaned c',
+    p_table, concat_ws(', ', v_sets, p_touch), v_key, v_read, v_changed, v_reworded, v_type)
+  into v_keys using p_keys, p_strings;
+  return v_keys;
+end
+$$;
+
+comment on function long_term_memory.clean_rows(regclass, text[], text[], text) is
+  'Takes the strings out of these rows, and out of them what was made of a text that changed. Answers the keys of those that changed.';
+
+-- long_term_memory/300_map_workspace.sql ----------------------------------------------------------------------------
+
+-- Which organization a workspace of the ledger belongs to. Whoever writes workspace_orgs, by the RPC or by plain SQL, the
+-- rest follows: attributions of another organization go, and what recalls of the workspace said of their subject is tied.
+
+create or replace function long_term_memory.require_org(p_org_id uuid)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_org_id is null then
+    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
+  elsif not long_term_memory.org_exists(p_org_id) then
+    raise sqlstate 'RL404' using
+      message = format('There is no organization %s.', p_org_id),
+      hint = 'Check the id; set_organization creates one where the project has no table of its own.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.require_org(uuid) is 'Refuses an organization that there is none of (RL404), or none at all (22023).';
+
+create or replace function long_term_memory.lose_attributions(p_workspace_id text, p_org_id uuid)
+returns void language sql
+set search_path = public, extensions, pg_temp
+as $$
+  with lost as (
+    delete from long_term_memory.decision_subjects s
+    where s.workspace_id = p_workspace_id and s.org_id is distinct from p_org_id
+    returning s.org_id, s.memory_id)
+  insert into long_term_memory.audit_events (org_id, kind, actor_id, payload)
+  select l.org_id, 'attribution_lost', long_term_memory.request_user(), jsonb_build_object(
+    'reason', 'workspace mapped elsewhere', 'workspace_id', p_workspace_id, 'count', count(*),
+    'memory_ids', to_jsonb((array_agg(distinct l.memory_id))[1:100]))
+  from lost l where long_term_memory.org_exists(l.org_id) group by l.org_id
+$$;
+
+comment on function long_term_memory.lose_attributions(text, uuid) is
+  'Deletes attributions of a workspace that another organization made, with one audit event for each of those: how many, and a hundred ids of them.';
+
+create or replace function long_term_memory.is_subject(p_subject jsonb)
+returns boolean language sql immutable parallel safe
+return case when jsonb_typeof(p_subject) = 'object'
+            then coalesce(p_subject ->> 'type' in ('workspace', 'candidate', 'user'), false)
+                 and coalesce(p_subject ->> 'id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+            else false end;
+
+comment on function long_term_memory.is_subject(jsonb) is 'Whether this names a subject, as {"type", "id"}.';
+
+-- Recalls say whom they are about before anybody has said whose the workspace is.
+create or replace function long_term_memory.tie_named_traces(p_workspace_id text, p_org_id uuid)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not long_term_memory.has_ledger() then
+    return;
+  end if;
+  insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
+  select n.trace_id, p_org_id, n.subject ->> 'type', (n.subject ->> 'id')::uuid
+  from (select t.id as trace_id, t.request_payload -> 'subject' as subject
+        from public.agent_memory_recall_traces t
+        where t.workspace_id = p_workspace_id and t.request_payload -> 'subject' is not null) as n
+  where long_term_memory.is_subject(n.subject)
+  on conflict do nothing;
+end
+$$;
+
+comment on function long_term_memory.tie_named_traces(text, uuid) is
+  'Ties the traces of a workspace that has just been mapped to the subjects that their callers named.';
+
+create or replace function long_term_memory.follow_mapping()
+returns trigger language plpgsql security definer -- an organization that is deleted takes its mappings with it, whoever deletes it
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before long_term_memory.workspace_orgs := case when tg_op <> 'INSERT' then old end;
+  v_after  long_term_memory.workspace_orgs := case when tg_op <> 'DELETE' then new end;
+begin
+  if (v_before.workspace_id, v_before.org_id) is not distinct from (v_after.workspace_id, v_after.org_id) then
+    return null;
+  end if;
+  if v_before.workspace_id is distinct from v_after.workspace_id then
+    perform long_term_memory.lose_attributions(v_before.workspace_id, null);
+  end if;
+  if v_after.workspace_id is not null then
+    perform long_term_memory.lose_attributions(v_after.workspace_id, v_after.org_id);
+    perform long_term_memory.tie_named_traces(v_after.workspace_id, v_after.org_id);
+  end if;
+  insert into long_term_memory.audit_events (org_id, kind, actor_id, payload)
+  select x.org_id, x.kind, long_term_memory.request_user(), jsonb_build_object('workspace_id', x.workspace_id)
+  from (values (v_before.org_id, 'workspace_unmapped', v_before.workspace_id),
+               (v_after.org_id, 'workspace_mapped', v_after.workspace_id)) as x (org_id, kind, workspace_id)
+  where long_term_memory.org_exists(x.org_id);
+  return null;
+end
+$$;
+
+comment on function long_term_memory.follow_mapping() is
+  'When a workspace is mapped or unmapped, attributions of another organization go, and what its recalls were said to be about is tied; both organizations are told.';
+
+create or replace trigger workspace_orgs_follow
+  after insert or update or delete on long_term_memory.workspace_orgs
+  for each row execute function long_term_memory.follow_mapping();
+
+create or replace function public.map_workspace(p_org_id uuid, p_workspace_id text)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_before uuid;
+  v_lost   bigint;
+begin
+  -- guard
+  if p_workspace_id is null or p_workspace_id !~ '\S' then
+    raise sqlstate '22023' using message = 'p_workspace_id is blank.', hint = 'Name the workspace of the ledger.';
+  elsif octet_length(p_workspace_id) > 1000 then
+    raise sqlstate '22023' using message = 'p_workspace_id is longer than 1000 bytes.', hint = 'Use a short name or an id.';
+  elsif p_org_id is not null then
+    perform long_term_memory.require_org(p_org_id);
+  end if;
+
+  -- lock: whoever attributes a decision of this workspace shares the row, so that the count is exact
+  select w.org_id into v_before from long_term_memory.workspace_orgs w where w.workspace_id = p_workspace_id for update;
+  select count(*) into v_lost from long_term_memory.decision_subjects s
+  where s.workspace_id = p_workspace_id and s.org_id is distinct from p_org_id;
+
+  -- mutate
+  if p_org_id is null then
+    delete from long_term_memory.workspace_orgs w where w.workspace_id = p_workspace_id;
+  else
+    insert into long_term_memory.workspace_orgs as w (workspace_id, org_id) values (p_workspace_id, p_org_id)
+    on conflict (workspace_id) do update set org_id = excluded.org_id, mapped_at = now()
+    where w.org_id <> excluded.org_id;
+  end if;
+
+  -- answer
+  return jsonb_build_object('workspace_id', p_workspace_id, 'org_id', p_org_id,
+                            'changed', v_before is distinct from p_org_id, 'attributions_lost', v_lost);
+end
+$$;
+
+comment on function public.map_workspace(uuid, text) is
+  'Says which organization a workspace of the ledger belongs to; null: none. Attributions that another one made are lost, and counted.';
+
+-- long_term_memory/310_attribute_decision.sql -----------------------------------------------------------------------
+
+-- Whom a decision of the ledger is about. Nothing tells it but whoever recorded it.
+
+create or replace function long_term_memory.hold_decision(p_org_id uuid, p_memory_id uuid)
+returns text language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_workspace_id text;
+begin
+  if not long_term_memory.has_ledger() then
+    raise sqlstate 'RL501' using
+      message = 'The decision ledger is not installed in this project: there is no decision to attribute.',
+      hint = 'Add it with `ranked-ledger init` and push; memories are about somebody by themselves.';
+  end if;
+  -- the memory exclusively: who has returned it and not committed yet is waited for, who returns it later sees the attribution
+  select w.workspace_id into v_workspace_id
+  from public.agent_memories m
+  join long_term_memory.workspace_orgs w on w.workspace_id = m.workspace_id::text and w.org_id = p_org_id
+  where m.id = p_memory_id and m.memory_type = 'decision' for update of m for share of w;
+  if v_workspace_id is null then
+    raise sqlstate 'RL404' using
+      message = format('There is no decision %s in a workspace of this organization.',
+                       coalesce(p_memory_id::text, 'without an id')),
+      hint = 'Check the id; map_workspace says which organization a workspace belongs to.';
+  end if;
+  return v_workspace_id;
+end
+$$;
+
+comment on function long_term_memory.hold_decision(uuid, uuid) is
+  'Locks a decision in a workspace of the organization and answers the workspace. RL404 where there is none, whatever exists elsewhere.';
+
+create or replace function long_term_memory.tie_earlier_traces(
+  p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
+  select distinct t.id, p_org_id, p_subject_type, p_subject_id
+  from public.agent_memory_recall_items i
+  join public.agent_memory_recall_traces t on t.id = i.trace_id
+  join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = p_org_id
+  where i.memory_id = p_memory_id
+  on conflict do nothing;
+end
+$$;
+
+comment on function long_term_memory.tie_earlier_traces(uuid, uuid, text, uuid) is
+  'Ties the traces that have returned a decision already to a subject.';
+
+-- What ties a trace besides: its caller's word, or another decision about the same subject.
+create or replace function long_term_memory.untie_traces(
+  p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from long_term_memory.trace_subjects s
+  using public.agent_memory_recall_items i, public.agent_memory_recall_traces t
+  where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+    and i.trace_id = s.trace_id and i.memory_id = p_memory_id and t.id = s.trace_id
+    and t.request_payload -> 'subject' is distinct from jsonb_build_object('type', p_subject_type, 'id', p_subject_id)
+    and not exists (
+      select from public.agent_memory_recall_items o
+      join long_term_memory.decision_subjects d
+        on d.memory_id = o.memory_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id and d.org_id = p_org_id
+      where o.trace_id = s.trace_id and o.memory_id <> p_memory_id);
+end
+$$;
+
+comment on function long_term_memory.untie_traces(uuid, uuid, text, uuid) is
+  'Frees traces of a subject that were tied to it by a decision alone which turned out not to be about it.';
+
+create or replace function public.attribute_decision(
+  p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid, p_remove boolean default false)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_workspace_id text;
+  v_erased_at    timestamptz;
+  v_changed      boolean;
+  v_remove       boolean := coalesce(p_remove, false);
+begin
+  -- guard
+  perform long_term_memory.require_org(p_org_id);
+  perform long_term_memory.check_subject(p_subject_type, p_subject_id);
+  if p_subject_type = 'workspace' then
+    raise sqlstate '22023' using
+      message = 'A decision is about a person here, and belongs to its workspace as it is.',
+      hint = 'Use the subject type candidate or user.';
+  end if;
+
+  -- lock
+  perform long_term_memory.share_subject(p_org_id, p_subject_type, p_subject_id);
+  v_workspace_id := long_term_memory.hold_decision(p_org_id, p_memory_id);
+  select min(s.erased_at) into v_erased_at from long_term_memory.decision_subjects s
+  where s.memory_id = p_memory_id and s.org_id = p_org_id;
+  if v_erased_at is not null and (v_remove or not exists (
+    select from long_term_memory.decision_subjects s
+    where s.memory_id = p_memory_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id)) then
+    raise sqlstate 'RL410' using
+      message = format('The decision %s was erased.', p_memory_id),
+      detail = format('It was erased at %s.', to_jsonb(v_erased_at) #>> '{}'),
+      hint = 'Nothing of its words is left; whom it was about stays as it was then.';
+  end if;
+
+  -- mutate
+  if v_remove then
+    delete from long_term_memory.decision_subjects s
+    where s.memory_id = p_memory_id and s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id;
+    v_changed := found;
+    if v_changed then
+      perform long_term_memory.untie_traces(p_org_id, p_memory_id, p_subject_type, p_subject_id);
+    end if;
+  else
+    insert into long_term_memory.decision_subjects (memory_id, org_id, workspace_id, subject_type, subject_id)
+    values (p_memory_id, p_org_id, v_workspace_id, p_subject_type, p_subject_id)
+    on conflict (memory_id, subject_type, subject_id) do update
+    set org_id = excluded.org_id, workspace_id = excluded.workspace_id, attributed_at = now()
+    where decision_subjects.org_id <> excluded.org_id; -- another one's, which could not follow the decision
+    v_changed := found;
+    perform long_term_memory.tie_earlier_traces(p_org_id, p_memory_id, p_subject_type, p_subject_id);
+  end if;
+  if v_changed then
+    insert into long_term_memory.audit_events (org_id, kind, actor_id, payload)
+    values (p_org_id, case when v_remove then 'attribution_removed' else 'decision_attributed' end,
+            long_term_memory.request_user(), jsonb_build_object(
+              'memory_id', p_memory_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id));
+  end if;
+
+  -- answer
+  return jsonb_build_object('memory_id', p_memory_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id,
+                            'changed', v_changed);
+end
+$$;
+
+comment on function public.attribute_decision(uuid, uuid, text, uuid, boolean) is
+  'Says that a decision of the ledger is about a candidate or a user, or takes that back. What was returned by recalls already is tied to them. RL410 for one that was erased.';
+
 -- long_term_memory/320_join_ledger.sql ------------------------------------------------------------------------------
 
 -- Where the ledger is installed too: its traces are tied to the people whose decisions they returned, and attributions go
 -- with the workspace of a decision. join_ledger, which each of the two migrations calls at its end, puts this in place.
-
--- A request that was under way when an erasure began may write down behind it what it asked: its trace and its items are
--- often two transactions, and an erasure is not seen before it commits. Two minutes is longer than one may take.
-create or replace function long_term_memory.was_erased_since(p_erased_at timestamptz, p_written_at timestamptz)
-returns boolean language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select coalesce(p_erased_at + interval '2 minutes' > least(p_written_at, transaction_timestamp()), false)
-$$;
-
-comment on function long_term_memory.was_erased_since(timestamptz, timestamptz) is
-  'Whether what was written then may hold something from before the erasure.';
 
 create or replace function long_term_memory.empty_traces(p_trace_ids uuid[])
 returns void language plpgsql
@@ -1397,6 +2049,8 @@ $$;
 comment on function long_term_memory.sees_attributions(uuid[]) is
   'Whether the transaction sees these attributions as they are, and not as they were before an erasure.';
 
+-- A request that was under way when an erasure began may write down behind it what it asked: its trace and its items are
+-- often two transactions, and an erasure is not seen before it commits. Two minutes is longer than one may take.
 create or replace function long_term_memory.tie_items(p_trace_ids uuid[], p_memory_ids uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -1406,9 +2060,9 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_sees_all boolean := long_term_memory.sees_attributions(p_memory_ids);
   v_locks    bigint[];
   v_busy     bigint[];
+  v_sees_all boolean;
   v_emptied  uuid[];
 begin
   v_locks := array(
@@ -1416,12 +2070,16 @@ begin
     from unnest(p_memory_ids) as i (memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
     limit 1000); -- a load in bulk would fill the server's table of locks
+  if v_locks = '{}' then
+    return;
+  end if;
+  v_sees_all := long_term_memory.sees_attributions(p_memory_ids);
   v_busy := array(select u.key from unnest(v_locks) as u (key) where not pg_try_advisory_xact_lock_shared(u.key));
 
   -- under the locks, and of workspaces that belong to the same organization
   with tied as materialized (
     select distinct t.id as trace_id, s.org_id, s.subject_type, s.subject_id,
-           not v_sees_all or long_term_memory.was_erased_since(s.erased_at, t.created_at)
+           not v_sees_all or coalesce(s.erased_at > least(t.created_at, now()) - interval '2 minutes', false)
            or long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
@@ -1445,21 +2103,10 @@ create or replace function long_term_memory.tie_returned_decisions()
 returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s'
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
-declare
-  v_traces   uuid[];
-  v_memories uuid[];
 begin
   if exists (select from long_term_memory.decision_subjects) then -- most projects attribute nothing
-    select array_agg(i.trace_id), array_agg(i.memory_id) into v_traces, v_memories
-    from inserted_items i
-    where exists (select from long_term_memory.decision_subjects s where s.memory_id = i.memory_id);
-    if v_traces is not null then
-      perform long_term_memory.tie_items(v_traces, v_memories);
-    end if;
+    perform long_term_memory.tie_items(array_agg(i.trace_id), array_agg(i.memory_id)) from inserted_items i;
   end if;
   return null;
 exception when others then
@@ -1501,6 +2148,40 @@ $$;
 
 comment on function long_term_memory.follow_moved_decision() is
   'Attributions of a decision go when it moves to a workspace of another organization, each with an audit event; within one they follow.';
+
+-- What came about while the two were not joined: the ledger was taken out for a while, or a dump was put back.
+create or replace function long_term_memory.mend_ties()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from long_term_memory.decision_subjects s
+  where not exists (select from public.agent_memories m where m.id = s.memory_id);
+  delete from long_term_memory.trace_subjects s
+  where not exists (select from public.agent_memory_recall_traces t where t.id = s.trace_id);
+  with lost as (
+    delete from long_term_memory.decision_subjects s using public.agent_memories m
+    where m.id = s.memory_id and not exists (
+      select from long_term_memory.workspace_orgs w where w.workspace_id = m.workspace_id::text and w.org_id = s.org_id)
+    returning s.*)
+  insert into long_term_memory.audit_events (org_id, kind, payload)
+  select l.org_id, 'attribution_lost', jsonb_build_object(
+    'reason', 'decision moved', 'memory_id', l.memory_id, 'subject_type', l.subject_type, 'subject_id', l.subject_id)
+  from lost l;
+  update long_term_memory.decision_subjects s set workspace_id = m.workspace_id
+  from public.agent_memories m where m.id = s.memory_id and m.workspace_id::text <> s.workspace_id;
+  insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
+  select distinct t.id, s.org_id, s.subject_type, s.subject_id
+  from long_term_memory.decision_subjects s
+  join public.agent_memory_recall_items i on i.memory_id = s.memory_id
+  join public.agent_memory_recall_traces t on t.id = i.trace_id
+  join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
+  on conflict do nothing;
+end
+$$;
+
+comment on function long_term_memory.mend_ties() is
+  'Brings attributions and tied traces in step with the ledger: what is gone goes, what moved follows or is lost, what was returned is tied.';
 
 create or replace function long_term_memory.has_trigger(p_table regclass, p_name text)
 returns boolean language sql stable
@@ -1577,11 +2258,7 @@ begin
   end if;
   perform long_term_memory.lock_joined_tables();
 
-  -- what was left while there was no foreign key
-  delete from long_term_memory.decision_subjects s
-  where not exists (select from public.agent_memories m where m.id = s.memory_id);
-  delete from long_term_memory.trace_subjects s
-  where not exists (select from public.agent_memory_recall_traces t where t.id = s.trace_id);
+  perform long_term_memory.mend_ties();
   alter table long_term_memory.decision_subjects drop constraint if exists decision_subjects_memory_id_fkey;
   alter table long_term_memory.decision_subjects add constraint decision_subjects_memory_id_fkey
     foreign key (memory_id) references public.agent_memories (id) on delete cascade;
@@ -1719,14 +2396,19 @@ return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_
 
 comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
 
--- pgvector refuses what is no vector, and one such row would stop the page
+-- pgvector refuses what is no vector, and one such row would stop the page. No SQL function: the planner would cast first.
 create or replace function long_term_memory.vector_or_null(p_numbers real[])
-returns vector language sql immutable parallel safe
+returns vector language plpgsql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select p_numbers::vector
-  where array_ndims(p_numbers) = 1 and cardinality(p_numbers) <= 16000
-    and (select bool_and(n is not null and n not in ('NaN', 'Infinity', '-Infinity')) and bool_or(n <> 0) from unnest(p_numbers) as n)
+begin
+  if array_ndims(p_numbers) = 1 and cardinality(p_numbers) <= 16000
+     and (select bool_and(n is not null and n not in ('NaN', 'Infinity', '-Infinity')) and bool_or(n <> 0)
+          from unnest(p_numbers) as n) then
+    return p_numbers::vector;
+  end if;
+  return null;
+end
 $$;
 
 comment on function long_term_memory.vector_or_null(real[]) is 'The vector of these numbers; null where they are none, or have no direction.';
@@ -2194,15 +2876,17 @@ select long_term_memory.join_ledger();
 -- Where the project has pg_cron, expired memories go by themselves. A job of this name is replaced. Nothing about it stops
 -- the migration: recall never returns what has expired, swept or not, and `ranked-ledger memory expire` sweeps by hand.
 do $do$
+declare
+  v_advice text := 'As a role that may use pg_cron, run: select cron.schedule(''ranked-ledger-expire-memories'', ''*/15 * * * *'', '
+                   '''select public.expire_memories()'')';
 begin
   if exists (select from pg_extension e where e.extname = 'pg_cron') then
     perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories()');
   end if;
 exception when others then
+  -- a push shows no hint
   raise warning using
-    message = 'Expired memories are not swept by themselves: ' || sqlerrm,
-    hint = 'As a role that may use pg_cron, run: select cron.schedule(''ranked-ledger-expire-memories'', ''*/15 * * * *'', '
-           '''select public.expire_memories()'')';
+    message = format('Expired memories are not swept by themselves: %s. %s', sqlerrm, v_advice), hint = v_advice;
 end
 $do$;
 

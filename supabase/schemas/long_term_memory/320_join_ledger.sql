@@ -1,18 +1,6 @@
 -- Where the ledger is installed too: its traces are tied to the people whose decisions they returned, and attributions go
 -- with the workspace of a decision. join_ledger, which each of the two migrations calls at its end, puts this in place.
 
--- A request that was under way when an erasure began may write down behind it what it asked: its trace and its items are
--- often two transactions, and an erasure is not seen before it commits. Two minutes is longer than one may take.
-create or replace function long_term_memory.was_erased_since(p_erased_at timestamptz, p_written_at timestamptz)
-returns boolean language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select coalesce(p_erased_at + interval '2 minutes' > least(p_written_at, transaction_timestamp()), false)
-$$;
-
-comment on function long_term_memory.was_erased_since(timestamptz, timestamptz) is
-  'Whether what was written then may hold something from before the erasure.';
-
 create or replace function long_term_memory.empty_traces(p_trace_ids uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -72,6 +60,8 @@ $$;
 comment on function long_term_memory.sees_attributions(uuid[]) is
   'Whether the transaction sees these attributions as they are, and not as they were before an erasure.';
 
+-- A request that was under way when an erasure began may write down behind it what it asked: its trace and its items are
+-- often two transactions, and an erasure is not seen before it commits. Two minutes is longer than one may take.
 create or replace function long_term_memory.tie_items(p_trace_ids uuid[], p_memory_ids uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -81,9 +71,9 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_sees_all boolean := long_term_memory.sees_attributions(p_memory_ids);
   v_locks    bigint[];
   v_busy     bigint[];
+  v_sees_all boolean;
   v_emptied  uuid[];
 begin
   v_locks := array(
@@ -91,12 +81,16 @@ begin
     from unnest(p_memory_ids) as i (memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
     limit 1000); -- a load in bulk would fill the server's table of locks
+  if v_locks = '{}' then
+    return;
+  end if;
+  v_sees_all := long_term_memory.sees_attributions(p_memory_ids);
   v_busy := array(select u.key from unnest(v_locks) as u (key) where not pg_try_advisory_xact_lock_shared(u.key));
 
   -- under the locks, and of workspaces that belong to the same organization
   with tied as materialized (
     select distinct t.id as trace_id, s.org_id, s.subject_type, s.subject_id,
-           not v_sees_all or long_term_memory.was_erased_since(s.erased_at, t.created_at)
+           not v_sees_all or coalesce(s.erased_at > least(t.created_at, now()) - interval '2 minutes', false)
            or long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
@@ -120,21 +114,10 @@ create or replace function long_term_memory.tie_returned_decisions()
 returns trigger language plpgsql security definer -- the host's writer may have no right on our tables
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s'
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
-declare
-  v_traces   uuid[];
-  v_memories uuid[];
 begin
   if exists (select from long_term_memory.decision_subjects) then -- most projects attribute nothing
-    select array_agg(i.trace_id), array_agg(i.memory_id) into v_traces, v_memories
-    from inserted_items i
-    where exists (select from long_term_memory.decision_subjects s where s.memory_id = i.memory_id);
-    if v_traces is not null then
-      perform long_term_memory.tie_items(v_traces, v_memories);
-    end if;
+    perform long_term_memory.tie_items(array_agg(i.trace_id), array_agg(i.memory_id)) from inserted_items i;
   end if;
   return null;
 exception when others then
@@ -176,6 +159,40 @@ $$;
 
 comment on function long_term_memory.follow_moved_decision() is
   'Attributions of a decision go when it moves to a workspace of another organization, each with an audit event; within one they follow.';
+
+-- What came about while the two were not joined: the ledger was taken out for a while, or a dump was put back.
+create or replace function long_term_memory.mend_ties()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from long_term_memory.decision_subjects s
+  where not exists (select from public.agent_memories m where m.id = s.memory_id);
+  delete from long_term_memory.trace_subjects s
+  where not exists (select from public.agent_memory_recall_traces t where t.id = s.trace_id);
+  with lost as (
+    delete from long_term_memory.decision_subjects s using public.agent_memories m
+    where m.id = s.memory_id and not exists (
+      select from long_term_memory.workspace_orgs w where w.workspace_id = m.workspace_id::text and w.org_id = s.org_id)
+    returning s.*)
+  insert into long_term_memory.audit_events (org_id, kind, payload)
+  select l.org_id, 'attribution_lost', jsonb_build_object(
+    'reason', 'decision moved', 'memory_id', l.memory_id, 'subject_type', l.subject_type, 'subject_id', l.subject_id)
+  from lost l;
+  update long_term_memory.decision_subjects s set workspace_id = m.workspace_id
+  from public.agent_memories m where m.id = s.memory_id and m.workspace_id::text <> s.workspace_id;
+  insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
+  select distinct t.id, s.org_id, s.subject_type, s.subject_id
+  from long_term_memory.decision_subjects s
+  join public.agent_memory_recall_items i on i.memory_id = s.memory_id
+  join public.agent_memory_recall_traces t on t.id = i.trace_id
+  join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
+  on conflict do nothing;
+end
+$$;
+
+comment on function long_term_memory.mend_ties() is
+  'Brings attributions and tied traces in step with the ledger: what is gone goes, what moved follows or is lost, what was returned is tied.';
 
 create or replace function long_term_memory.has_trigger(p_table regclass, p_name text)
 returns boolean language sql stable
@@ -252,11 +269,7 @@ begin
   end if;
   perform long_term_memory.lock_joined_tables();
 
-  -- what was left while there was no foreign key
-  delete from long_term_memory.decision_subjects s
-  where not exists (select from public.agent_memories m where m.id = s.memory_id);
-  delete from long_term_memory.trace_subjects s
-  where not exists (select from public.agent_memory_recall_traces t where t.id = s.trace_id);
+  perform long_term_memory.mend_ties();
   alter table long_term_memory.decision_subjects drop constraint if exists decision_subjects_memory_id_fkey;
   alter table long_term_memory.decision_subjects add constraint decision_subjects_memory_id_fkey
     foreign key (memory_id) references public.agent_memories (id) on delete cascade;
