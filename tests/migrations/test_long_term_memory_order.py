@@ -322,11 +322,6 @@ REFUSED = {
         "create table public.organizations (id uuid primary key); revoke all on public.organizations from postgres",
         "or postgres lacks the right",
     ),
-    "organizations of somebody who lets nobody read them": (
-        "create table public.organizations (id uuid primary key); revoke all on public.organizations from postgres;"
-        "grant references on public.organizations to postgres",
-        "or postgres lacks the right",
-    ),
     "somebody else's schema of this name": (
         "create schema long_term_memory; create table long_term_memory.facts (id int)",
         "The schema long_term_memory is here already, and is not that of Ranked Ledger",

@@ -65,7 +65,7 @@ begin
     from (values ('organizations', 'id', 'uuid'), ('agent_runs', 'run_id', 'text')) as w (name, key, kind)
     join pg_catalog.pg_class c on c.oid = to_regclass('public.' || w.name) and c.relkind in ('r', 'p')
     join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = w.key and a.atttypid = to_regtype(w.kind)
-    where not (has_table_privilege(c.oid, 'REFERENCES') and has_table_privilege(c.oid, 'SELECT')) or not exists (
+    where not has_table_privilege(c.oid, 'REFERENCES') or not exists (
       select from pg_catalog.pg_index i
       where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indnkeyatts = 1
         and i.indkey[0] = a.attnum)
