@@ -107,7 +107,16 @@ VERBS = (
 )
 
 
-def test_no_verb_fails_and_nothing_deadlocks_while_the_ledger_is_installed_again(ledger_db):
+@pytest.mark.parametrize(
+    "areas",
+    [
+        pytest.param(("decision_ledger", "decision_ledger"), id="the ledger again"),
+        pytest.param(
+            ("long_term_memory", "decision_ledger", "long_term_memory"), id="with the long-term memory"
+        ),
+    ],
+)
+def test_no_verb_fails_and_nothing_deadlocks_while_the_ledger_is_installed_again(areas, ledger_db):
     ids = [
         ledger_db.value("select record_decision('w', 'some text') ->> 'memory_id'", role="service_role")
         for _ in range(8)
@@ -125,7 +134,7 @@ def test_no_verb_fails_and_nothing_deadlocks_while_the_ledger_is_installed_again
         return run_in_thread(lambda: call_until_done(connection, verb))
 
     callers = [call(verb) for verb in VERBS]
-    runs = [deploy.psql(ledger_db, deploy.migration("decision_ledger")) for _ in range(2)]
+    runs = [deploy.psql(ledger_db, deploy.migration(area)) for area in areas]
     done.set()
     for thread, _ in callers:
         thread.join()
