@@ -76,6 +76,17 @@ def test_the_long_term_memory_goes_and_leaves_an_empty_project_empty(
     assert recalled(project) == ["Invoices go out on Mondays"]
 
 
+def test_the_sweep_is_not_scheduled_any_more(memory_project: HostMaker) -> None:
+    project = memory_project()
+    project.owner.execute(  # stands for pg_cron, which no server that tests run on has
+        "create schema cron; create table cron.job (jobid bigint, jobname text);"
+        "insert into cron.job values (1, 'theirs'), (2, 'ranked-ledger-expire-memories');"
+        "create function cron.unschedule(bigint) returns void language sql as 'delete from cron.job where jobid = $1'"
+    )
+    project.owner.execute(MEMORY)
+    assert project.rows("select jobname from cron.job") == [("theirs",)]
+
+
 @pytest.mark.parametrize("memory_first", [True, False], ids=["before the ledger", "after the ledger"])
 def test_the_long_term_memory_goes_and_the_ledger_stays(
     open_brain_host: HostMaker, ledger_host: HostMaker, memory_first: bool
