@@ -159,3 +159,33 @@ end
 $$;
 
 comment on function long_term_memory.check_note(text) is 'Refuses (22023) a note above 2000 bytes.';
+
+create or replace function long_term_memory.check_name(p_name text, p_value text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_value !~ '\S' or octet_length(p_value) > 1000 then
+    raise sqlstate '22023' using
+      message = format('%s is blank or longer than 1000 bytes.', p_name), hint = 'Give a short name or an id, or leave it out.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_name(text, text) is 'Refuses (22023) a name that is blank or longer than 1000 bytes. Null passes.';
+
+-- A member sees what colleagues wrote in recalls, so that its existence is no secret; changing it is another matter.
+create or replace function long_term_memory.check_own(p_caller long_term_memory.caller, p_memory long_term_memory.agent_memories)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if (p_caller).kind = 'user' and (p_caller).role = 'member' and (p_memory).written_by is distinct from (p_caller).user_id then
+    raise sqlstate '42501' using
+      message = 'Somebody else wrote this memory.', hint = 'A member changes their own; ask an admin or owner.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_own(long_term_memory.caller, long_term_memory.agent_memories) is
+  'Refuses (42501) a member what somebody else wrote. Admins, owners and the service may change all.';
