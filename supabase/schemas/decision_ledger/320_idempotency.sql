@@ -48,9 +48,9 @@ begin
   select count(*) into v_left
   from public.agent_memories m join public.agent_decision_ledger l on l.memory_id = m.id and l.set_aside_at is null
   where m.id = any (v_known.memory_ids) and m.workspace_id = p_workspace_id and m.memory_type = 'decision';
-  if v_left < cardinality(v_known.memory_ids) then
+  if v_left < cardinality(v_known.memory_ids) or v_known.digest = '' then -- an erasure blanks it: nothing to compare with
     raise sqlstate 'RL410' using
-      message = 'What this idempotency key wrote was forgotten, or is no decision of this workspace any more.',
+      message = 'What this idempotency key wrote was forgotten or erased, or is no decision of this workspace any more.',
       hint = 'Use a new key if it is to be written again.';
   end if;
   if v_known.digest <> v_digest then
