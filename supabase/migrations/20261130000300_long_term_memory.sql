@@ -237,42 +237,6 @@ return coalesce(0.1::float4::float8 * p_occurrences, 0)::float4::float8;
 comment on function ranked_ledger.rank_of_any(bigint) is
   'ts_rank_cd over a disjunction of lexemes, from how often they stand in the text: each occurrence is a cover of its own, of weight 0.1 in single precision, and the sum is rounded to single precision. Compared with ts_rank_cd up to 9,000 occurrences.';
 
--- ranking/035_text_or_cosine.sql ------------------------------------------------------------------------------------
-
--- Relevance of one row, by its vector or by its words. The long-term memory ranks by it, and so can a table of the host's own:
---
---   select c.id, ranked_ledger.text_or_cosine(
---     (select sum(cardinality(w.positions)) from unnest(c.lexemes) as w
---      where w.lexeme = any (ranked_ledger.words_of('english', 'when may we call?'))),
---     c.embedding, c.model = 'a-model' and vector_dims(c.embedding) = 3, '[0.1,0.2,0.3]') as relevance
---   from chunks as c where c.org_id = '...' order by relevance desc limit 10;
---
--- The words are counted and not given to ts_rank_cd, which says the same of a disjunction and takes the square of the question's
--- length: of a row of 25 words 8 microseconds for 12 words, 85 for 100 and 53,000 for 1,000. Counting takes 7 whatever the question.
-
-create or replace function ranked_ledger.words_of(p_config regconfig, p_text text)
-returns text[] language sql immutable parallel safe
-return tsvector_to_array(to_tsvector(p_config, p_text));
-
-comment on function ranked_ledger.words_of(regconfig, text) is 'The lexemes of a question, each once. Null where there is no text.';
-
--- Each argument stands once in the body, so that it is inlined and evaluated once, the count only where no cosine is possible.
-create or replace function ranked_ledger.text_or_cosine(
-  p_occurrences bigint, p_embedding vector, p_comparable boolean, p_query_embedding vector)
-returns float8 language sql immutable parallel safe
-return greatest(0::float8, least(1::float8, coalesce(
-  nullif(case when p_comparable then 1 - (p_embedding <=> p_query_embedding) end, 'NaN'::float8),
-  ranked_ledger.saturate(ranked_ledger.rank_of_any(p_occurrences)))));
-
-comment on function ranked_ledger.text_or_cosine(bigint, vector, boolean, vector) is
-$$Relevance in [0,1]: the cosine where the two vectors are comparable (one model, one number of dimensions: the caller says so) and it is a number, else x/(1+x) from how often the question's words stand in the row, else 0.
-
-An example for a table of one's own:
-select c.id, ranked_ledger.text_or_cosine(
-  (select sum(cardinality(w.positions)) from unnest(c.lexemes) as w where w.lexeme = any (ranked_ledger.words_of('english', 'when may we call?'))),
-  c.embedding, c.model = 'a-model' and vector_dims(c.embedding) = 3, '[0.1,0.2,0.3]') as relevance
-from chunks as c order by relevance desc limit 10;$$;
-
 -- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
 
 -- Into a prompt: what a fence costs, a text in one line, and packing into a budget of tokens. Both stores do it alike.
@@ -1437,116 +1401,6 @@ $$;
 
 comment on function public.remember(uuid, text, text, uuid, text, text, text, timestamptz, text, text, text, text, text, text) is
   'Keeps what an agent or a person wants to carry into later runs. What a model wrote waits for a review. A text that was erased for its subject is refused, where a digest key is given.';
-
--- long_term_memory/105_rank_memories.sql ----------------------------------------------------------------------------
-
--- The ranking of memories. It is exact: everything in scope is weighed, by one scan.
-do $do$
-begin
-  if to_regtype('long_term_memory.question') is null then
-    create type long_term_memory.question as (
-      org_id uuid, words text[], embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
-      workspace_id text, match_count int, half_life float8, w_similarity float8, w_recency float8, min_relevance float8,
-      with_unreviewed boolean);
-    comment on type long_term_memory.question is
-      'The arguments of a recall of memories, checked, with their defaults. No words: no text was given. min_relevance null: none.';
-  end if;
-end
-$do$;
-
-create or replace function long_term_memory.may_be_recalled(p_review_outcome text, p_author text, p_with_unreviewed boolean)
-returns boolean language sql immutable parallel safe
-return p_review_outcome in ('approved', 'evidence_only')
-       or p_review_outcome is null and (p_author = 'person' or p_with_unreviewed);
-
-comment on function long_term_memory.may_be_recalled(text, text, boolean) is
-  'What a person wrote or has reviewed; what a model wrote and nobody has reviewed only where it is asked for; never what was rejected.';
-
-create or replace function long_term_memory.age_days(p_created timestamptz)
-returns float8 language sql stable parallel safe
-return greatest(0::float8, date_part('epoch', now() - p_created) / 86400);
-
-comment on function long_term_memory.age_days(timestamptz) is 'How many days ago, 0 for a time to come.';
-
--- A score that as many memories reach as are asked for: the least of the best among the newest. What cannot reach it, however
--- new it were, is not in the answer, and needs no age: that is most of them.
-create or replace function long_term_memory.least_score(p_question long_term_memory.question)
-returns float8 language plpgsql stable
-set search_path = public, extensions, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_bitmapscan = off -- it would gather all of them before it takes the newest
-set enable_sort = off
-set jit = off
-as $$
-declare
-  q long_term_memory.question := p_question;
-begin
-  return (
-    select w.score
-    from (
-      select ranked_ledger.score(c.relevance, 0, c.recency, 0, q.w_similarity, 0, q.w_recency, 0, true) as score
-      from (
-        select ranked_ledger.text_or_cosine(
-                 (select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)),
-                 m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance,
-               ranked_ledger.recency(long_term_memory.age_days(m.created_date), q.half_life) as recency
-        from (
-          select a.* from long_term_memory.agent_memories a
-          where a.org_id = q.org_id and a.redacted_at is null
-          order by a.created_date desc, a.id limit least(50 * q.match_count, 5000) offset 0) as m
-        where (m.expires_at is null or m.expires_at > now())
-          and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)
-          and (q.subject_type is null or m.subject_type = q.subject_type)
-          and (q.subject_id is null or m.subject_id = q.subject_id)
-          and (q.workspace_id is null or m.workspace_id = q.workspace_id)
-        offset 0) as c
-      where q.min_relevance is null or c.relevance >= q.min_relevance
-      offset 0) as w
-    order by w.score desc limit 1 offset q.match_count - 1);
-end
-$$;
-
-comment on function long_term_memory.least_score(long_term_memory.question) is
-  'A score that enough memories reach to fill the answer; null where the newest memories do not tell.';
-
--- `offset 0` keeps each component a column that is computed once; no row is carried through the sort with its vector.
--- The plan is made for the arguments: without those that are null, the scope is what an index knows, or nothing at all.
-create or replace function long_term_memory.rank_memories(p_question long_term_memory.question)
-returns table (memory_id uuid, relevance float8, age_days float8, recency float8, score float8) language plpgsql stable
-set search_path = public, extensions, pg_temp
-set plan_cache_mode = force_custom_plan
-set jit = off
-as $$
-declare
-  q       long_term_memory.question := p_question;
-  v_least float8 := case when p_question.subject_id is null then long_term_memory.least_score(p_question) end;
-begin
-  return query
-  select w.id, w.relevance, w.age, w.recency,
-         ranked_ledger.score(w.relevance, 0, w.recency, 0, q.w_similarity, 0, q.w_recency, 0, true)
-  from (
-    select c.id, c.created_date, c.relevance, long_term_memory.age_days(c.created_date) as age,
-           ranked_ledger.recency(long_term_memory.age_days(c.created_date), q.half_life) as recency
-    from (
-      select m.id, m.created_date, ranked_ledger.text_or_cosine(
-               (select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)),
-               m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance
-      from long_term_memory.agent_memories m
-      where m.org_id = q.org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
-        and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)
-        and (q.subject_type is null or m.subject_type = q.subject_type)
-        and (q.subject_id is null or m.subject_id = q.subject_id)
-        and (q.workspace_id is null or m.workspace_id = q.workspace_id)
-      offset 0) as c
-    where (q.min_relevance is null or c.relevance >= q.min_relevance)
-      and (v_least is null or ranked_ledger.score(c.relevance, 0, 1, 0, q.w_similarity, 0, q.w_recency, 0, true) >= v_least)
-    offset 0) as w
-  order by 5 desc, w.created_date desc, w.id limit q.match_count;
-end
-$$;
-
-comment on function long_term_memory.rank_memories(long_term_memory.question) is
-  'The memories that a question is about, best first, each with its components: scope before limit, one evaluation of a vector each.';
 
 -- long_term_memory/120_correct_memory.sql ---------------------------------------------------------------------------
 
@@ -3845,8 +3699,9 @@ comment on function long_term_memory.join_ledger() is
 -- long_term_memory/400_expire_memories.sql --------------------------------------------------------------------------
 
 -- A portion of each kind goes in a block of its own. Rows that somebody holds are stepped over. What hangs on them goes by
--- cascade, which cannot step over: it waits for half a second, less than the second after which the server looks for
--- deadlocks, and then leaves its portion to the next call. So whoever waits for the sweep never pays for it with a deadlock.
+-- cascade, which cannot step over: it waits for a moment, much less than the second after which a server looks for
+-- deadlocks, and then gives up its portion with all its locks, until the next call. So whoever holds what the sweep waits for
+-- can wait for the sweep in turn, and pays for it with that moment and not with a deadlock.
 create or replace function long_term_memory.sweep_expired(p_limit int)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
@@ -3856,16 +3711,13 @@ declare
   v_sweep   text := coalesce(current_setting('long_term_memory.sweep', true), '');
   v_wait    text := current_setting('lock_timeout');
 begin
-  select array_agg(due.id) into v_expired
-  from (select m.id from long_term_memory.agent_memories m
-        where m.redacted_at is null and m.expires_at <= now()
-        order by m.expires_at, m.id limit p_limit for update skip locked) as due;
-  if v_expired is null then
-    return 0;
-  end if;
   begin
+    v_expired := array(
+      select m.id from long_term_memory.agent_memories m
+      where m.redacted_at is null and m.expires_at <= now()
+      order by m.expires_at, m.id limit p_limit for update skip locked);
     -- for these rows alone. An error takes both back by itself, since it undoes the block or what is around it
-    perform set_config('long_term_memory.sweep', 'on', true), set_config('lock_timeout', '500ms', true);
+    perform set_config('long_term_memory.sweep', 'on', true), set_config('lock_timeout', '200ms', true);
     delete from long_term_memory.agent_memories m where m.id = any (v_expired);
     perform set_config('long_term_memory.sweep', v_sweep, true), set_config('lock_timeout', v_wait, true);
   exception when lock_not_available then
@@ -3886,14 +3738,11 @@ declare
   v_old  uuid[];
   v_wait text := current_setting('lock_timeout');
 begin
-  select array_agg(old.id) into v_old
-  from (select r.id from long_term_memory.recalls r
-        where r.at < p_before order by r.at, r.id limit p_limit for update skip locked) as old;
-  if v_old is null then
-    return 0;
-  end if;
   begin
-    perform set_config('lock_timeout', '500ms', true);
+    v_old := array(
+      select r.id from long_term_memory.recalls r
+      where r.at < p_before order by r.at, r.id limit p_limit for update skip locked);
+    perform set_config('lock_timeout', '200ms', true);
     delete from long_term_memory.recalls r where r.id = any (v_old);
     perform set_config('lock_timeout', v_wait, true);
   exception when lock_not_available then

@@ -1,6 +1,7 @@
 -- A portion of each kind goes in a block of its own. Rows that somebody holds are stepped over. What hangs on them goes by
--- cascade, which cannot step over: it waits for half a second, less than the second after which the server looks for
--- deadlocks, and then leaves its portion to the next call. So whoever waits for the sweep never pays for it with a deadlock.
+-- cascade, which cannot step over: it waits for a moment, much less than the second after which a server looks for
+-- deadlocks, and then gives up its portion with all its locks, until the next call. So whoever holds what the sweep waits for
+-- can wait for the sweep in turn, and pays for it with that moment and not with a deadlock.
 create or replace function long_term_memory.sweep_expired(p_limit int)
 returns int language plpgsql
 set search_path = public, extensions, pg_temp
@@ -10,16 +11,13 @@ declare
   v_sweep   text := coalesce(current_setting('long_term_memory.sweep', true), '');
   v_wait    text := current_setting('lock_timeout');
 begin
-  select array_agg(due.id) into v_expired
-  from (select m.id from long_term_memory.agent_memories m
-        where m.redacted_at is null and m.expires_at <= now()
-        order by m.expires_at, m.id limit p_limit for update skip locked) as due;
-  if v_expired is null then
-    return 0;
-  end if;
   begin
+    v_expired := array(
+      select m.id from long_term_memory.agent_memories m
+      where m.redacted_at is null and m.expires_at <= now()
+      order by m.expires_at, m.id limit p_limit for update skip locked);
     -- for these rows alone. An error takes both back by itself, since it undoes the block or what is around it
-    perform set_config('long_term_memory.sweep', 'on', true), set_config('lock_timeout', '500ms', true);
+    perform set_config('long_term_memory.sweep', 'on', true), set_config('lock_timeout', '200ms', true);
     delete from long_term_memory.agent_memories m where m.id = any (v_expired);
     perform set_config('long_term_memory.sweep', v_sweep, true), set_config('lock_timeout', v_wait, true);
   exception when lock_not_available then
@@ -40,14 +38,11 @@ declare
   v_old  uuid[];
   v_wait text := current_setting('lock_timeout');
 begin
-  select array_agg(old.id) into v_old
-  from (select r.id from long_term_memory.recalls r
-        where r.at < p_before order by r.at, r.id limit p_limit for update skip locked) as old;
-  if v_old is null then
-    return 0;
-  end if;
   begin
-    perform set_config('lock_timeout', '500ms', true);
+    v_old := array(
+      select r.id from long_term_memory.recalls r
+      where r.at < p_before order by r.at, r.id limit p_limit for update skip locked);
+    perform set_config('lock_timeout', '200ms', true);
     delete from long_term_memory.recalls r where r.id = any (v_old);
     perform set_config('lock_timeout', v_wait, true);
   exception when lock_not_available then
