@@ -1,157 +1,169 @@
--- What a model wrote waits for a person.
+-- Reviews. A person's own token verifies; where the service names the reviewer, it is asserted, and never makes an instruction.
+
+-- an index of what is left to do: small where reviews are kept up
+create index if not exists agent_memories_pending_idx on long_term_memory.agent_memories (org_id, created_date, id)
+  where redacted_at is null and author = 'model' and review_outcome is null;
+
+create or replace function long_term_memory.check_review_page(p_limit int, p_after jsonb)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_problem text := case
+    when p_limit is null or p_limit not between 1 and 500 then 'p_limit is not a number from 1 to 500.'
+    when p_after is not null and not coalesce(
+           jsonb_typeof(p_after) = 'object' and jsonb_typeof(p_after -> 'created_at') = 'string'
+           and p_after ->> 'created_at' ~ '^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$'
+           and p_after ->> 'memory_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+      then 'p_after is not a cursor: it takes the "next" of the page before.'
+  end;
+begin
+  if v_problem is null then
+    begin
+      perform (p_after ->> 'created_at')::timestamptz;
+    exception when datetime_field_overflow or invalid_datetime_format then
+      v_problem := 'p_after is not a cursor: it takes the "next" of the page before.';
+    end;
+  end if;
+  if v_problem is not null then
+    raise sqlstate '22023' using message = v_problem, hint = 'docs/memory-api.md describes pending_reviews.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_review_page(int, jsonb) is 'Refuses (22023) a limit or a cursor that cannot be meant.';
 
 create or replace function long_term_memory.pending_reviews(p_org_id uuid, p_limit int default 50, p_after jsonb default null)
+returns jsonb language plpgsql security definer
+set search_path = public, extensions, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  v_caller long_term_memory.caller := long_term_memory.admit(p_org_id, '{admin,owner}');
+  v_found  long_term_memory.agent_memories[];
+  v_total  bigint;
+begin
+  -- guard
+  if v_caller.kind = 'service' and not exists (
+    select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted)
+  then
+    raise sqlstate '42501' using
+      message = 'This organization does not allow that the service role reviews in a member''s name.',
+      hint = 'Let an admin or owner review with a token of their own, or allow it with set_organization(p_allow_asserted => true).';
+  end if;
+  perform long_term_memory.check_review_page(p_limit, p_after);
+
+  -- find: one row more than the page says whether there is a next one
+  v_found := array(
+    select m from long_term_memory.agent_memories m
+    where m.org_id = p_org_id and m.redacted_at is null and m.author = 'model' and m.review_outcome is null
+      and (m.expires_at is null or m.expires_at > now())
+      and (p_after is null
+           or (m.created_date, m.id) > ((p_after ->> 'created_at')::timestamptz, (p_after ->> 'memory_id')::uuid))
+    order by m.created_date, m.id limit p_limit + 1);
+  select count(*) into v_total from long_term_memory.agent_memories m
+  where m.org_id = p_org_id and m.redacted_at is null and m.author = 'model' and m.review_outcome is null
+    and (m.expires_at is null or m.expires_at > now());
+
+  -- answer
+  return jsonb_build_object(
+    'memories', (select coalesce(jsonb_agg(long_term_memory.memory_json(f) order by f.created_date, f.id), '[]')
+                 from unnest(v_found[:p_limit]) as f),
+    'next', case when cardinality(v_found) > p_limit then jsonb_build_object(
+      'created_at', v_found[p_limit].created_date, 'memory_id', v_found[p_limit].id) end,
+    'pending', v_total);
+end
+$$;
+
+comment on function long_term_memory.pending_reviews(uuid, int, jsonb) is
+  'The inner half of public.pending_reviews, with the owner''s rights.';
+
+create or replace function public.pending_reviews(p_org_id uuid, p_limit int default 50, p_after jsonb default null)
+returns jsonb language sql
+set search_path = public, extensions, pg_temp
+as $$ select long_term_memory.pending_reviews(p_org_id, p_limit, p_after) $$;
+
+comment on function public.pending_reviews(uuid, int, jsonb) is
+  'A page of what models wrote and nobody has reviewed, oldest first: {"memories": [...], "next": cursor or null, "pending": how many in all}.';
+
+create or replace function long_term_memory.check_review(
+  p_caller long_term_memory.caller, p_outcome text, p_can_use_as_instruction boolean, p_reviewer text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_outcome is null or p_outcome not in ('approved', 'evidence_only', 'rejected') then
+    raise sqlstate '22023' using
+      message = format('p_outcome is approved, evidence_only or rejected; it is %s.', coalesce(left(p_outcome, 100), 'null')),
+      hint = 'evidence_only: it may be recalled, and is nothing to act on.';
+  elsif p_caller.kind = 'user' and p_reviewer is not null then
+    raise sqlstate '22023' using
+      message = 'p_reviewer is for the service role; whose token it is, reviews.', hint = 'Leave p_reviewer out.';
+  elsif p_caller.kind = 'service' and p_reviewer is null then
+    raise sqlstate '22023' using
+      message = 'On the service key a review needs p_reviewer.',
+      hint = 'Name the admin or owner who reviewed, or let them review with a token of their own.';
+  elsif p_can_use_as_instruction and p_outcome <> 'approved' then
+    raise sqlstate '22023' using
+      message = 'Only what is approved can be used as an instruction.', hint = 'Leave p_can_use_as_instruction out.';
+  elsif p_can_use_as_instruction and p_caller.kind = 'service' then
+    raise sqlstate '42501' using
+      message = 'A review that the service role asserts cannot make a memory usable as an instruction.',
+      hint = 'Let an admin or owner approve it with a token of their own.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_review(long_term_memory.caller, text, boolean, text) is
+  'Refuses (22023, 42501) a review that cannot be meant, or that this caller cannot give.';
+
+create or replace function long_term_memory.review_memory(
+  p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
+  p_note text default null, p_reviewer text default null)
 returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_caller   long_term_memory.caller := long_term_memory.admit(p_org_id, '{admin,owner}');
-  v_limit    int := coalesce(p_limit, 50);
-  v_after_at timestamptz;
-  v_after_id uuid;
-  v_found    long_term_memory.agent_memories[];
-begin
-  perform long_term_memory.check_service_reviews(p_org_id, v_caller);
-  if v_limit not between 1 and 500 then
-    raise sqlstate '22023' using message = 'p_limit is a number from 1 to 500.', hint = 'Ask for the next page with p_after.';
-  end if;
-  begin
-    v_after_at := (p_after ->> 'created_at')::timestamptz;
-    v_after_id := (p_after ->> 'memory_id')::uuid;
-  exception when data_exception then
-    v_after_id := null;
-  end;
-  if p_after is not null and (v_after_at is null or v_after_id is null) then
-    raise sqlstate '22023' using message = 'p_after is no cursor.', hint = 'Send the next of the page before, unchanged.';
-  end if;
-  v_found := array(
-    select m from long_term_memory.agent_memories m
-    where m.org_id = p_org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
-      and m.author = 'model' and m.review_outcome is null
-      and (v_after_id is null or (m.created_date, m.id) > (v_after_at, v_after_id))
-    order by m.created_date, m.id limit v_limit + 1);
-  return jsonb_build_object(
-    'memories', (select coalesce(jsonb_agg(long_term_memory.memory_json(f) order by f.created_date, f.id), '[]')
-                 from unnest(v_found[:v_limit]) as f),
-    'next', case when cardinality(v_found) > v_limit then jsonb_build_object(
-      'created_at', v_found[v_limit].created_date, 'memory_id', v_found[v_limit].id) end,
-    'pending', (select count(*) from long_term_memory.agent_memories m
-                where m.org_id = p_org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
-                  and m.author = 'model' and m.review_outcome is null));
-end
-$$;
-
-comment on function long_term_memory.pending_reviews(uuid, int, jsonb) is 'Behind public.pending_reviews.';
-
--- The service role cannot review, but where an organization allows it to name who did it may see what there is to review.
-create or replace function long_term_memory.check_service_reviews(p_org_id uuid, p_caller long_term_memory.caller)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if (p_caller).kind = 'service'
-     and not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
-    raise sqlstate '42501' using
-      message = 'The service role reviews nothing in this organization.',
-      hint = 'Use the token of an admin or owner, or allow it to name a reviewer with set_organization(p_allow_asserted => true).';
-  end if;
-end
-$$;
-
-comment on function long_term_memory.check_service_reviews(uuid, long_term_memory.caller) is
-  'Refuses (42501) the service role where the organization does not allow asserted reviews.';
-
-create or replace function long_term_memory.review_grade_of(
-  p_org_id uuid, p_caller long_term_memory.caller, p_reviewer text, p_before long_term_memory.agent_memories, p_instruction boolean,
-  out grade text, out reviewer uuid)
-language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if (p_caller).kind = 'user' then
-    if p_reviewer is not null then
-      raise sqlstate '22023' using
-        message = 'p_reviewer is for the service role: a person reviews under the name of their token.', hint = 'Leave it out.';
-    end if;
-    grade := 'verified';
-    reviewer := (p_caller).user_id;
-    return;
-  end if;
-  grade := 'asserted';
-  reviewer := long_term_memory.asserted_member(p_org_id, p_reviewer, '{admin,owner}');
-  if p_instruction then
-    raise sqlstate '42501' using
-      message = 'An asserted review never makes a memory usable as an instruction.',
-      hint = 'Let an admin or owner approve it with a token of their own.';
-  elsif (p_before).review_grade = 'verified' then
-    raise sqlstate '42501' using
-      message = 'An asserted review does not replace a verified one.',
-      hint = 'Let an admin or owner review it again with a token of their own.';
-  end if;
-end
-$$;
-
-comment on function long_term_memory.review_grade_of(uuid, long_term_memory.caller, text, long_term_memory.agent_memories, boolean) is
-  'In which grade the caller reviews, and as whom. Refuses (42501) what an asserted review may not do.';
-
-create or replace function long_term_memory.review_memory(
-  p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false, p_note text default null,
-  p_reviewer text default null)
-returns jsonb language plpgsql security definer
-set search_path = public, extensions, pg_temp
-as $$
-declare
-  v_caller      long_term_memory.caller := long_term_memory.admit(p_org_id, '{admin,owner}');
-  v_instruction boolean := coalesce(p_can_use_as_instruction, false);
-  v_before      long_term_memory.agent_memories;
-  v_memory      long_term_memory.agent_memories;
-  v_by          record;
+  v_usable   boolean := coalesce(p_can_use_as_instruction, false);
+  v_grade    text := case when v_caller.kind = 'user' then 'verified' else 'asserted' end;
+  v_reviewer uuid := v_caller.user_id;
+  v_memory   long_term_memory.agent_memories;
 begin
   -- guard
-  perform long_term_memory.check_service_reviews(p_org_id, v_caller), long_term_memory.check_note(p_note);
-  if p_outcome is null or p_outcome not in ('approved', 'evidence_only', 'rejected') then
-    raise sqlstate '22023' using
-      message = 'p_outcome is approved, evidence_only or rejected.', hint = 'evidence_only: it may be recalled, and instructs nobody.';
-  elsif v_instruction and p_outcome <> 'approved' then
-    raise sqlstate '22023' using
-      message = 'Only an approved memory can be used as an instruction.', hint = 'Approve it, or leave p_can_use_as_instruction out.';
+  perform long_term_memory.check_review(v_caller, p_outcome, v_usable, p_reviewer), long_term_memory.check_note(p_note);
+  if v_caller.kind = 'service' then
+    v_reviewer := long_term_memory.asserted_member(p_org_id, p_reviewer, '{admin,owner}');
   end if;
-  perform long_term_memory.share_subject(p_org_id, m.subject_type, m.subject_id)
-  from long_term_memory.agent_memories m where m.org_id = p_org_id and m.id = p_memory_id;
-  v_before := long_term_memory.live_memory(p_org_id, p_memory_id);
-  v_by := long_term_memory.review_grade_of(p_org_id, v_caller, p_reviewer, v_before, v_instruction);
-  if (v_before.review_outcome, v_before.review_grade, v_before.reviewed_by, v_before.can_use_as_instruction)
-     is not distinct from (p_outcome, v_by.grade, v_by.reviewer, v_instruction) then
-    return long_term_memory.memory_json(v_before) || '{"changed": false}';
+  v_memory := long_term_memory.memory_to_change(p_org_id, p_memory_id);
+  if v_grade = 'asserted' and v_memory.review_grade = 'verified' then
+    raise sqlstate '42501' using
+      message = 'This memory has a verified review, which an asserted one does not replace.',
+      hint = 'Let an admin or owner review it with a token of their own.';
+  elsif (v_memory.review_outcome, v_memory.review_grade, v_memory.can_use_as_instruction, v_memory.reviewed_by)
+        = (p_outcome, v_grade, v_usable, v_reviewer)
+  then
+    return long_term_memory.memory_json(v_memory) || '{"changed": false}';
   end if;
 
   -- mutate
   update long_term_memory.agent_memories m
-  set reviewed_at = now(), reviewed_by = v_by.reviewer, review_outcome = p_outcome, review_grade = v_by.grade,
-      can_use_as_instruction = v_instruction
-  where m.org_id = p_org_id and m.id = p_memory_id
-  returning * into v_memory;
+  set reviewed_at = now(), reviewed_by = v_reviewer, review_outcome = p_outcome, review_grade = v_grade,
+      can_use_as_instruction = v_usable
+  where m.id = p_memory_id and m.org_id = p_org_id
+  returning m.* into v_memory;
   perform long_term_memory.note_event(p_org_id, p_memory_id, 'reviewed', v_caller,
-    case when v_by.grade = 'asserted' then v_by.reviewer::text end, p_outcome, p_note);
+                                      case when v_grade = 'asserted' then v_reviewer::text end, p_outcome, p_note);
   return long_term_memory.memory_json(v_memory) || '{"changed": true}';
 end
 $$;
 
-comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text) is 'Behind public.review_memory.';
-
-create or replace function public.pending_reviews(p_org_id uuid, p_limit int default 50, p_after jsonb default null)
-returns jsonb language sql
-set search_path = public, extensions, pg_temp
-as $$
-  select long_term_memory.pending_reviews(p_org_id, p_limit, p_after)
-$$;
-
-comment on function public.pending_reviews(uuid, int, jsonb) is
-  'What models wrote and nobody has reviewed yet, oldest first, a page at a time. For admins and owners; for the service role where asserted reviews are allowed.';
+comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text) is
+  'The inner half of public.review_memory, with the owner''s rights.';
 
 create or replace function public.review_memory(
-  p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false, p_note text default null,
-  p_reviewer text default null)
+  p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
+  p_note text default null, p_reviewer text default null)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
 as $$
@@ -159,4 +171,4 @@ as $$
 $$;
 
 comment on function public.review_memory(uuid, uuid, text, boolean, text, text) is
-  'Approves a memory, keeps it as evidence only, or rejects it: verified by the token of an admin or owner, or asserted by the service role, which names one. Only a verified approval can make it usable as an instruction.';
+  'Reviews a memory: approved, evidence_only or rejected. Verified from an admin''s or owner''s token, asserted where the service names one. Answers the memory with changed.';
