@@ -49,7 +49,7 @@ begin
   then
     raise sqlstate '42501' using
       message = 'This organization does not allow that the service role reviews in a member''s name.',
-      hint = 'Let an admin or owner review with a token of their own, or allow it with set_organization(p_allow_asserted => true).';
+      hint = 'Let an admin or owner review with a token of their own, or allow it: set_organization with p_allow_asserted.';
   end if;
   perform long_term_memory.check_review_page(p_limit, p_after);
 
