@@ -38,6 +38,35 @@ $$;
 
 comment on function long_term_memory.share_subject(uuid, text, uuid) is 'Taken before writing about a subject: waits for an erasure, and holds up the next one.';
 
+-- A lock for each of a thousand subjects, by a few callers at once, would fill the server's table of locks, and then nobody's
+-- statement could lock anything. Whoever has more than 64 locks their buckets instead, and an erasure holds its subject's too.
+create or replace function long_term_memory.bucket_key(p_org_id uuid, p_subject_key bigint)
+returns bigint language sql immutable parallel safe
+return hashtextextended('ranked_ledger: subjects ' || p_org_id || ' ' || (p_subject_key & 63), 0);
+
+comment on function long_term_memory.bucket_key(uuid, bigint) is 'The advisory lock of the 64th part of an organization''s subjects that holds this one.';
+
+create or replace function long_term_memory.share_subjects(p_org_id uuid, p_subject_types text[], p_subject_ids uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_keys bigint[] := array(
+    select distinct k.key
+    from unnest(p_subject_types, p_subject_ids) as s (subject_type, subject_id)
+    cross join lateral (select long_term_memory.subject_key(p_org_id, s.subject_type, s.subject_id)) as k (key)
+    where k.key is not null order by 1);
+begin
+  if cardinality(v_keys) > 64 then
+    v_keys := array(select distinct long_term_memory.bucket_key(p_org_id, u.key) from unnest(v_keys) as u (key) order by 1);
+  end if;
+  perform pg_advisory_xact_lock_shared(u.key) from unnest(v_keys) as u (key);
+end
+$$;
+
+comment on function long_term_memory.share_subjects(uuid, text[], uuid[]) is
+  'share_subject for many, in one order for everybody, with 64 locks at most.';
+
 create or replace function long_term_memory.hold_subject(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -48,6 +77,7 @@ begin
       message = 'An erasure runs under READ COMMITTED only: an older snapshot would not see what was written last.',
       hint = 'Call it through the API, or in a transaction of the default isolation level.';
   end if;
+  perform pg_advisory_xact_lock(long_term_memory.bucket_key(p_org_id, long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id)));
   perform pg_advisory_xact_lock(long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id));
 end
 $$;

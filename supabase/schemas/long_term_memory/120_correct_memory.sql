@@ -1,5 +1,26 @@
--- A correction takes the words' place; the former ones stay in the history. It clears the review, unless an admin or owner
--- made it with a token of their own: nobody has reviewed the new words.
+-- Locks in the order of an erasure: the subject first, then the row. One that has expired is gone, swept or not.
+create or replace function long_term_memory.memory_to_change(p_org_id uuid, p_memory_id uuid)
+returns long_term_memory.agent_memories language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory long_term_memory.agent_memories;
+begin
+  perform long_term_memory.share_subject(p_org_id, m.subject_type, m.subject_id)
+  from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id;
+  v_memory := long_term_memory.live_memory(p_org_id, p_memory_id);
+  if v_memory.expires_at <= now() then
+    raise sqlstate 'RL404' using
+      message = format('There is no memory %s in this organization: it has expired.', p_memory_id),
+      hint = 'Remember it again if it holds after all.';
+  end if;
+  return v_memory;
+end
+$$;
+
+comment on function long_term_memory.memory_to_change(uuid, uuid) is
+  'A memory locked for a change, erasures of its subject held up. RL404 where the organization has none, RL410 where it was erased.';
+
 create or replace function long_term_memory.correct_memory(
   p_org_id uuid, p_memory_id uuid, p_text text, p_note text default null, p_expires_at timestamptz default null,
   p_embedding text default null, p_embedding_model text default null)
@@ -7,43 +28,51 @@ returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_caller    long_term_memory.caller := long_term_memory.admit(p_org_id, '{member,admin,owner}');
-  v_embedding vector := long_term_memory.embedding_of(p_embedding, p_embedding_model);
-  v_before    long_term_memory.agent_memories;
-  v_memory    long_term_memory.agent_memories;
-  v_keeps     boolean := v_caller.kind = 'user' and v_caller.role in ('admin', 'owner');
+  v_caller     long_term_memory.caller := long_term_memory.admit(p_org_id, '{member,admin,owner}');
+  v_embedding  vector := long_term_memory.embedding_of(p_embedding, p_embedding_model);
+  v_before     long_term_memory.agent_memories;
+  v_memory     long_term_memory.agent_memories;
+  v_is_new     boolean;
+  v_is_changed boolean;
+  v_keeps      boolean;
 begin
-  -- guard: the subject before the row, as an erasure comes by them
+  -- guard
   perform long_term_memory.check_note(p_note);
-  perform long_term_memory.share_subject(p_org_id, m.subject_type, m.subject_id)
-  from long_term_memory.agent_memories m where m.org_id = p_org_id and m.id = p_memory_id;
-  v_before := long_term_memory.live_memory(p_org_id, p_memory_id);
+  v_before := long_term_memory.memory_to_change(p_org_id, p_memory_id);
   perform long_term_memory.check_own(v_caller, v_before);
-  if p_text is not distinct from v_before.text and v_embedding is null
-     and (p_expires_at is null or p_expires_at = v_before.expires_at) then
+  v_is_new := v_before.text is distinct from p_text;
+  v_is_changed := v_is_new or p_expires_at <> coalesce(v_before.expires_at, 'infinity')
+                  or v_embedding is not null and (v_embedding, p_embedding_model)
+                                                 is distinct from (v_before.embedding, v_before.embedding_model);
+  if v_is_changed is not true then
     return long_term_memory.memory_json(v_before) || '{"changed": false}';
   end if;
 
-  -- mutate: a vector is one of the words
-  v_keeps := v_keeps or p_text is not distinct from v_before.text;
+  -- mutate; other words were not what was reviewed, unless they come from somebody who may review
+  v_keeps := not v_is_new or v_caller.role in ('admin', 'owner');
   update long_term_memory.agent_memories m
   set text = p_text,
-      expires_at = coalesce(p_expires_at, m.expires_at),
-      embedding = case when v_embedding is not null then v_embedding when p_text = m.text then m.embedding end,
-      embedding_model = case when v_embedding is not null then p_embedding_model when p_text = m.text then m.embedding_model else '' end,
-      reviewed_at = case when v_keeps then m.reviewed_at end, reviewed_by = case when v_keeps then m.reviewed_by end,
-      review_outcome = case when v_keeps then m.review_outcome end, review_grade = case when v_keeps then m.review_grade end,
-      can_use_as_instruction = v_keeps and m.can_use_as_instruction
-  where m.org_id = p_org_id and m.id = p_memory_id
+      expires_at = nullif(coalesce(p_expires_at, m.expires_at), 'infinity'),
+      embedding = case when v_embedding is not null or v_is_new then v_embedding else m.embedding end,
+      embedding_model = case when v_embedding is not null or v_is_new then coalesce(p_embedding_model, '')
+                             else m.embedding_model end,
+      reviewed_at = case when v_keeps then m.reviewed_at end,
+      reviewed_by = case when v_keeps then m.reviewed_by end,
+      review_outcome = case when v_keeps then m.review_outcome end,
+      review_grade = case when v_keeps then m.review_grade end,
+      can_use_as_instruction = coalesce(v_keeps, false) and m.can_use_as_instruction
+  where m.id = p_memory_id and m.org_id = p_org_id
   returning * into v_memory;
-  perform long_term_memory.note_event(p_org_id, p_memory_id, 'corrected', v_caller, null,
-    case when v_before.review_outcome is not null and not v_keeps then 'review_cleared' end, p_note,
-    nullif(v_before.text, v_memory.text));
+  perform long_term_memory.note_event(
+    p_org_id, p_memory_id, 'corrected', v_caller, null,
+    case when v_before.review_outcome is not null and v_memory.review_outcome is null then 'review_cleared' end, p_note,
+    case when v_is_new then v_before.text end);
   return long_term_memory.memory_json(v_memory) || '{"changed": true}';
 end
 $$;
 
-comment on function long_term_memory.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is 'Behind public.correct_memory.';
+comment on function long_term_memory.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
+  'The inner half of public.correct_memory, with the owner''s rights.';
 
 create or replace function public.correct_memory(
   p_org_id uuid, p_memory_id uuid, p_text text, p_note text default null, p_expires_at timestamptz default null,
@@ -55,4 +84,4 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Gives a memory other words: a member to their own, admins, owners and the service to all. New words lose the review, unless an admin or owner wrote them with a token of their own.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; the text before stays in its history.';
