@@ -4914,8 +4914,10 @@ comment on function ranked_ledger.decision_json(text, uuid) is 'One decision of 
 
 -- decision_ledger/310_ledger_schema_version.sql ---------------------------------------------------------------------
 
+-- stable, and not immutable: an immutable one is folded into a cached plan, and PostgREST keeps a plan for all roles of a
+-- connection, so that the right to execute it would not be asked again.
 create or replace function public.ledger_schema_version()
-returns int language sql immutable parallel safe
+returns int language sql stable parallel safe
 set search_path = public, extensions, pg_temp
 as $$ select 1 $$;
 

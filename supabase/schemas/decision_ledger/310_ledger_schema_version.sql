@@ -1,5 +1,7 @@
+-- stable, and not immutable: an immutable one is folded into a cached plan, and PostgREST keeps a plan for all roles of a
+-- connection, so that the right to execute it would not be asked again.
 create or replace function public.ledger_schema_version()
-returns int language sql immutable parallel safe
+returns int language sql stable parallel safe
 set search_path = public, extensions, pg_temp
 as $$ select 1 $$;
 
