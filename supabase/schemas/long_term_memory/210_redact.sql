@@ -224,8 +224,8 @@ begin
            when w.is_unique then format('%1$I = case when r.%1$I::text = t.%1$I::text then t.%1$I end', w.name)
            else format('%1$I = r.%1$I', w.name) end, ', '),
          string_agg(c.cleaned || format('::%s as %I', w.type, w.name), ', '),
-         string_agg(format('o.%I::text is distinct from %s::text', w.name, c.cleaned), ' or '),
-         coalesce(string_agg(format('o.%I::text is distinct from %s::text', w.name, c.cleaned), ' or ')
+         string_agg(format('o.%I::text is distinct from ', w.name) || c.cleaned || '::text', ' or '),
+         coalesce(string_agg(format('o.%I::text is distinct from ', w.name) || c.cleaned || '::text', ' or ')
                   filter (where w.kind in ('text', 'texts')), 'false')
   into v_sets, v_read, v_changed, v_reworded
   from long_term_memory.word_columns(p_table) w

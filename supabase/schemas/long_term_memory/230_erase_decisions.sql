@@ -103,17 +103,17 @@ begin
     'public.agent_memory_review_actions', 'memory_id', p_decisions, '{action,actor_id}'));
   perform long_term_memory.empty_rows('ranked_ledger.lifecycle_transitions', 'memory_id', p_decisions,
                                       '{lifecycle_before,lifecycle_status}');
-  perform long_term_memory.empty_rows('public.agent_memory_recall_items', 'memory_id', p_decisions, '{}',
-                                      '{"use_policy_snapshot": "long_term_memory.kept_facts(t.use_policy_snapshot)"}');
+  perform long_term_memory.empty_rows( -- statistics ask whether there is a reason
+    'public.agent_memory_recall_items', 'memory_id', p_decisions, '{}',
+    jsonb_build_object('use_policy_snapshot', 'long_term_memory.kept_facts(t.use_policy_snapshot)',
+                       'ignored_reason', $e$case when t.ignored_reason is not null then '[erased]' end$e$));
   v_events := long_term_memory.empty_audit('memory_id', p_decisions);
-  -- a digest of the words would tell a guess at them; the key answers "gone" without it
-  update ranked_ledger.idempotency_keys k set digest = '' where k.memory_ids && p_decisions and k.digest <> '';
   return jsonb_build_object('reviews', v_reviews, 'audit_events', v_events);
 end
 $$;
 
 comment on function long_term_memory.empty_surroundings(uuid[]) is
-  'Takes the words out of what hangs on decisions: sources and artifacts, relations, reviews, history, items of recalls, audit, keys. Answers how many: reviews, audit_events.';
+  'Takes the words out of what hangs on decisions: sources and artifacts, relations, reviews, history, items of recalls, audit. Answers how many: reviews, audit_events.';
 
 -- What an erasure itself has written says ids alone, and stays.
 create or replace function long_term_memory.empty_audit(p_by name, p_ids uuid[])
@@ -172,13 +172,15 @@ comment on function long_term_memory.drop_thoughts(uuid[]) is
   'Deletes thoughts that no memory points to any more; one that a table of the host''s refers to is emptied instead. Answers how many: thoughts_deleted, thoughts_shared.';
 
 -- Words are posted by row number, and a decision whose copies lagged may be posted under words that its row has no more.
-create or replace function long_term_memory.renew_copies(p_touched uuid[])
+create or replace function long_term_memory.follow_changes(p_touched uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_chunk uuid[];
 begin
+  -- a digest of the words would tell a guess at them; the key answers "gone" without it
+  update ranked_ledger.idempotency_keys k set digest = '' where k.memory_ids && p_touched and k.digest <> '';
   -- where the ledger could not follow its memory, it noted why, and the note may quote what could not be read
   delete from ranked_ledger.enrolment_failures f where f.memory_id = any (p_touched) and f.operation = 'follow';
   update public.agent_decision_ledger l set search_lexemes = d.lexemes
@@ -203,8 +205,8 @@ begin
 end
 $$;
 
-comment on function long_term_memory.renew_copies(uuid[]) is
-  'Reads the words of decisions anew, makes their copies where they lag, and sweeps what was posted under row numbers of before.';
+comment on function long_term_memory.follow_changes(uuid[]) is
+  'What was made of the words of decisions that changed: digests go, lexemes are read anew, copies are made where they lag, and what was posted under row numbers of before is swept.';
 
 create or replace function long_term_memory.erase_decisions(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_decisions uuid[], p_erasure_id uuid)

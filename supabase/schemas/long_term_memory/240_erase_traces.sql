@@ -33,8 +33,8 @@ begin
     'public.agent_memory_recall_traces', 'id', p_traces, '{runtime_name,runtime_version,schema_version}',
     '{"query": "''''", "response_policy": "long_term_memory.kept_facts(t.response_policy)"}'));
   -- why something was not used, in a question about them: unless it is about somebody else
-  update public.agent_memory_recall_items i set ignored_reason = null
-  where i.trace_id = any (p_traces) and i.ignored_reason is not null and not exists (
+  update public.agent_memory_recall_items i set ignored_reason = '[erased]'
+  where i.trace_id = any (p_traces) and i.ignored_reason <> '[erased]' and not exists (
     select from long_term_memory.decision_subjects s
     where s.memory_id = i.memory_id and s.erased_at is null
       and (s.org_id, s.subject_type, s.subject_id) <> (p_org_id, p_subject_type, p_subject_id));

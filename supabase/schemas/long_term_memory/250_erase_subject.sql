@@ -184,7 +184,7 @@ begin
   counts := counts || jsonb_build_object(
     'strings_cleaned', long_term_memory.clean_strings(p_org_id, v_ledger.holding, p_strings, p_caller, p_asserted_by));
   if v_has_ledger then
-    perform long_term_memory.renew_copies(v_ledger.touched);
+    perform long_term_memory.follow_changes(v_ledger.touched);
   end if;
   counts := counts || jsonb_build_object('names_left', long_term_memory.names_left(
     p_org_id, array(select w.workspace_id from long_term_memory.workspace_orgs w where w.org_id = p_org_id), p_strings));
