@@ -433,7 +433,7 @@ returns text[] language sql immutable parallel safe
 return array[
   'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency', 'fence_tokens',
   'match_count', 'max_matches', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency', 'relevance', 'saturate',
-  'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
+  'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of', 'words_of'];
 
 comment on function ranked_ledger.shared_functions() is
   'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
@@ -4366,7 +4366,8 @@ begin
   if not pg_try_advisory_xact_lock_shared(long_term_memory.subject_key(v_org_id, p_subject_type, p_subject_id))
      or exists (select from long_term_memory.erasures e
                 where e.org_id = v_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id
-                  and e.erased_at > transaction_timestamp()) then
+                  and e.erased_at > transaction_timestamp())
+     or current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot does not see the erasure
     perform long_term_memory.empty_traces(array[p_trace_id]);
   end if;
   insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
@@ -4416,10 +4417,15 @@ begin
   v_locks := array(
     select distinct long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)
     from unnest(p_memory_ids) as i (memory_id)
-    join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
-    limit 1000); -- a load in bulk would fill the server's table of locks
+    join long_term_memory.decision_subjects s on s.memory_id = i.memory_id);
   if v_locks = '{}' then
     return;
+  elsif cardinality(v_locks) > 64 then -- as share_subjects
+    v_locks := array(
+      select distinct long_term_memory.bucket_key(
+        s.org_id, long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id))
+      from unnest(p_memory_ids) as i (memory_id)
+      join long_term_memory.decision_subjects s on s.memory_id = i.memory_id);
   end if;
   v_sees_all := long_term_memory.sees_attributions(p_memory_ids);
   v_busy := array(select u.key from unnest(v_locks) as u (key) where not pg_try_advisory_xact_lock_shared(u.key));
@@ -4428,11 +4434,12 @@ begin
   with tied as materialized (
     select distinct t.id as trace_id, s.org_id, s.subject_type, s.subject_id,
            not v_sees_all or coalesce(s.erased_at > least(t.created_at, now()) - interval '2 minutes', false)
-           or long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id) = any (v_busy) as is_emptied
+           or k.key = any (v_busy) or long_term_memory.bucket_key(s.org_id, k.key) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
     join public.agent_memory_recall_traces t on t.id = i.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id),
+    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
+    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)),
   written as (
     insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
     select distinct u.trace_id, u.org_id, u.subject_type, u.subject_id from tied u order by 1, 2, 3, 4
@@ -5125,8 +5132,10 @@ comment on function public.set_member(uuid, uuid, text) is
 
 -- long_term_memory/430_memory_schema_version.sql --------------------------------------------------------------------
 
+-- stable, and not immutable: an immutable one is folded into a cached plan, and PostgREST keeps a plan for all roles of a
+-- connection, so that the right to execute it would not be asked again.
 create or replace function public.memory_schema_version()
-returns int language sql immutable parallel safe
+returns int language sql stable parallel safe
 set search_path = public, extensions, pg_temp
 as $$ select 1 $$;
 
