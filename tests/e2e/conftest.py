@@ -96,7 +96,7 @@ def runner(capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*arguments: str, expect: int = 0) -> Done:
         code = cli.run(arguments)
         shown = capsys.readouterr()
-        assert code == expect, shown.err
+        assert code == expect, shown.err or shown.out
         return Done(code, shown.out, shown.err)
 
     return run

@@ -119,7 +119,7 @@ def test_a_newcomer_from_an_organization_to_an_erasure(
         assert f"{candidate} is erased" in receipt
         assert "keyed digest" in receipt
         assert "had been erased before" in office("erase", "--about", candidate, "--yes")
-        assert office.hits("Lisbon", "--about", candidate, "--unreviewed") == []
+        assert office.hits("where to work?", "--about", candidate, "--unreviewed") == []
         assert "Lisbon" not in office("subject-access", "--about", candidate)
         office.refused("remember", "prefers to work from  LISBON", "--about", candidate, expect=4)
         said = office("remember", "Prefers to work from Lisbon", "--about", candidate, "--on-return", "flag")

@@ -40,6 +40,8 @@ def test_every_command_of_the_guide_runs(
     values = {"$ORG": org, "$PERSON": new_user(installed), "$CANDIDATE": str(uuid4())}
     values["$ID"] = record(run, "Anna Berg gets an offer", "-w", "acme")
     about = ["--about", f"candidate:{values['$CANDIDATE']}", "-o", org]
+    run("memory", "map", "acme", "-o", org)
+    run("memory", "attribute", values["$ID"], *about)
     lines = [*commands(GUIDE), *commands(README)]
     assert len(lines) > 15
     for line in lines:

@@ -204,7 +204,8 @@ def erasure(done: Erasure, whom: str) -> RenderableType:
     elif held:
         said = f"{whom} is erased:"
     else:
-        said = f"{whom} had been erased before; nothing was left to erase."
+        before = "had been erased before" if done.already else "is erased"
+        said = f"{whom} {before}; nothing was left to erase."
     parts: list[RenderableType] = [Text(said, "bold")]
     rows = Table.grid(padding=(0, 1))
     rows.add_column(justify="right", no_wrap=True, min_width=6)
