@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
@@ -46,6 +47,9 @@ AUTHORS = ("model", "person")
 OUTCOMES = ("approved", "evidence_only", "rejected")
 GRADES = ("verified", "asserted")
 
+# Two of them, so that one can try what is the other's.
+MEMBERS = ("member", "other")
+
 
 def written(given: Mapping[str, Any], before: Row | None = None) -> Row:
     """The row as it stands once it is written: a tombstone stays one, and an erased row is empty."""
@@ -64,8 +68,8 @@ def refusal(
 ) -> str | None:
     """The SQLSTATE that an INSERT (or an UPDATE of `before`) is refused with; None where it passes."""
     row = written(given, before)
-    if row["redacted_at"] is None and (code := _said_in_words(row, before)):
-        return code
+    if row["redacted_at"] is None and (codes := _said_in_words(row, before)):
+        return codes[0]
     required = ("subject_type", "text", "author", "can_use_as_instruction", "embedding_model")
     if any(row[column] is None for column in required):
         return "23502"
@@ -76,10 +80,11 @@ def refusal(
     return "23503" if unknown_run or unknown_user else None
 
 
-def _said_in_words(row: Row, before: Row | None) -> str | None:
+def _said_in_words(row: Row, before: Row | None) -> list[str]:
+    """The codes of the rules that it breaks, in the order in which the table looks at them."""
     text, expiry = row["text"] or "", row["expires_at"]
     personal = row["subject_type"] != "workspace"
-    rules = (  # in the order in which they are looked at
+    rules = (
         ("RL471", bool(text.strip(" \t\n\r\f\v"))),
         ("22023", len(text.encode()) <= 65_536),
         ("RL472", row["subject_type"] in SUBJECT_TYPES),
@@ -88,7 +93,7 @@ def _said_in_words(row: Row, before: Row | None) -> str | None:
         ("RL473", row["author"] in AUTHORS),
         ("RL475", expiry not in PAST or (before is not None and before["expires_at"] == expiry)),
     )
-    return next((code for code, holds in rules if not holds), None)
+    return [code for code, holds in rules if not holds]
 
 
 def _checks_hold(row: Row) -> bool:
@@ -126,8 +131,74 @@ def broken(row: Row) -> list[str]:
     return [rule for rule, holds in rules.items() if not holds]
 
 
-def recalled(row: Row, *, unreviewed: bool, expired: bool) -> bool:
-    """Whether a recall of everything returns the memory. `expired`: its time is over, swept or not."""
-    reviewed = row["review_outcome"] in ("approved", "evidence_only")
-    seen = reviewed or (row["review_outcome"] is None and (unreviewed or row["author"] == "person"))
-    return row["redacted_at"] is None and not expired and seen
+@dataclass
+class Memory:
+    """What the verbs made of a memory."""
+
+    words: str
+    author: str
+    written_by: str | None
+    outcome: str | None = None
+    grade: str | None = None
+    instruction: bool = False
+    erased: bool = False
+    expired: bool = False
+    swept: bool = False
+    past: set[str] = field(default_factory=set)  # words that it had before
+
+    def refuses(self, caller: str, user: str | None) -> str | None:
+        """What whoever wants to change it hears. What has expired is gone, swept or not."""
+        if self.swept or (self.expired and not self.erased):
+            return "RL404"
+        return "RL410" if self.erased else self.refuses_forgetting(caller, user)
+
+    def refuses_forgetting(self, caller: str, user: str | None) -> str | None:
+        if self.swept:
+            return "RL404"
+        return "42501" if caller in MEMBERS and self.written_by != user else None
+
+    def correct(self, words: str, caller: str) -> None:
+        self.past.add(self.words)
+        self.words = words
+        if caller != "admin":  # nobody has reviewed the new words
+            self.outcome, self.grade, self.instruction = None, None, False
+
+    def refuses_review(self, caller: str, outcome: str, *, instruction: bool) -> str | None:
+        if caller in MEMBERS:
+            return "42501"
+        if instruction and outcome != "approved":
+            return "22023"
+        if instruction and caller == "service":
+            return "42501"
+        return self.refuses(caller, None) or (
+            "42501" if caller == "service" and self.grade == "verified" else None
+        )
+
+    def review(self, outcome: str, caller: str, *, instruction: bool) -> None:
+        self.outcome, self.instruction = outcome, instruction
+        self.grade = "verified" if caller == "admin" else "asserted"
+
+    def is_recalled(self, *, unreviewed: bool) -> bool:
+        """Whether a recall of everything returns it. What has expired is not, swept or not."""
+        reviewed = self.outcome in ("approved", "evidence_only")
+        seen = reviewed or (self.outcome is None and (unreviewed or self.author == "person"))
+        return seen and not (self.erased or self.expired or self.swept)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.erased or self.swept
+
+
+def remember_refusals(arguments: Mapping[str, Any], caller: str, *, members: tuple[str, ...]) -> set[str]:
+    """The SQLSTATEs of what is wrong with a call of `remember` in an organization that allows asserted acts."""
+    said = DEFAULTS | {"subject_type": "workspace", "embedding_model": None} | dict(arguments)
+    author, asserted = said["author"], said["asserted_by"]
+    names = [said["workspace_id"], said["source_run_id"]]
+    rules = (
+        ("22023", (said["embedding"] is None) == (not (said["embedding_model"] or "").strip())),
+        ("22023", all(name is None or name.strip() for name in names)),
+        ("22023", asserted is None or (caller == "service" and author == "person")),
+        ("22023", not (caller == "service" and author == "person" and asserted is None)),
+        ("RL404", caller != "service" or author != "person" or asserted is None or asserted in members),
+    )
+    return {code for code, holds in rules if not holds} | set(_said_in_words(written(said), None))
