@@ -203,23 +203,26 @@ def _is_latin(sign: str) -> bool:
 
 def _tags(line: str, read: Reading) -> Iterator[int]:
     """Both ends of what is closed."""
-    open_ones: list[int] = []
-    alike: list[int] = []
+    angles: list[int] = []
+    all_angles: list[int] = []
     for found in _ANGLE.finditer(read.text):
         sign, at = found[0], found.start()
         if sign in "<\u3008":
-            alike.append(at)
+            all_angles.append(at)
             if sign == "<":
-                open_ones.append(at)
+                angles.append(at)
             continue
-        if sign == ">" and open_ones:
-            begin = open_ones.pop()
+        if sign == ">" and angles:
+            begin = angles.pop()
             start, end = read.origin[begin], read.origin[at] + 1
             less = _LESS.match(line, start) and not _SPACED.match(read.text, begin + 1, at + 1)
             if not less and not _ARROW.fullmatch(line, start, end):
                 yield from (begin, at)
-        if alike and _NAME.fullmatch(read.text, (begin := alike.pop()) + 1, at):
-            yield from (begin, at)
+        if all_angles:
+            begin = all_angles.pop()
+            alike = sign == "\u3009" or read.text[begin] == "\u3008"
+            if alike and _NAME.fullmatch(read.text, begin + 1, at):
+                yield from (begin, at)
 
 
 def _seen(line: str) -> str:
