@@ -19,6 +19,13 @@ _HEADINGS: Final = {
     "traces": ("When decisions were read", "recall", "recalls"),
     "erasures": ("What was erased before", "erasure", "erasures"),
 }
+# The words first, then who and when, whatever order the document came in; what is long comes last.
+_FIRST: Final = (
+    "text content query summary rationale alternatives action outcome note text_before erased_at at author "
+    "grade by written_by asserted_by actor_id recalled_by run_id source_run_id created_at updated_at "
+    "expires_at expired can_use_as_instruction review"
+).split()
+_LAST: Final = ("thought", "history", "read_by", "metadata", "host_columns", "request_payload")
 _STEP: Final = "  "
 
 
@@ -67,15 +74,21 @@ def _item(number: int, item: Any) -> Iterator[str]:
 
 def _fields(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _field(name, one)
+        for name in sorted(value, key=_place):
+            yield from _field(name, value[name])
     else:
         yield from _plain(value).split("\n")
 
 
+def _place(name: str) -> int:
+    if name in _FIRST:
+        return _FIRST.index(name)
+    return len(_FIRST) + (name in _LAST)
+
+
 def _field(name: str, value: Any) -> Iterator[str]:
     """A label and its value; what is empty or unknown is left out."""
-    label = _plain(name).replace("_", " ")
+    label = _plain(name).removeprefix("p_").replace("_", " ")
     if value is None or value in ("", [], {}):
         return
     if isinstance(value, Mapping):

@@ -81,7 +81,8 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
           is "not_checked".
 
         Raises `ErasedTextError` for a text that was erased, `ConflictError` where the idempotency key was
-        used with another memory, `PermissionDeniedError` for a person's words on the service key.
+        used with another memory, `GoneError` where its memory was erased, and `InvalidArgumentError` for a
+        person's words on the service key, which `MemorySteward.remember` takes.
 
         Example:
             >>> memory.remember("Prefers calls after 17:00", subject=("candidate", candidate),
@@ -125,8 +126,9 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
         What is in scope, always without what has expired, was erased or was rejected:
 
         - `query`: what is asked, as text; None ranks by recency alone.
-        - `subject`, `workspace`: only what is about them; None: all of the organization. The recall is then
-          tied to the person: subject access shows it, and an erasure blanks its question.
+        - `subject`: only what is about them, such as `("candidate", id)`, or with None for the id about
+          anybody of that type; None: all of the organization. The recall is then tied to the person: subject
+          access shows it, and an erasure blanks its question. `workspace`: only what is of it.
         - `include_unreviewed`: also what a model wrote and nobody has reviewed yet.
         - `min_relevance`: in [0,1]; none of less relevance. None: no minimum.
         - `limit`: 1 to 1,000 hits. `max_tokens`: an upper bound for `to_prompt()`, fence included.

@@ -109,7 +109,7 @@ def recall(
 ) -> AnyCall[MemoryRecall]:
     """A repeat after an answer that was lost is noted as a second reading: of readings, too many are told
     rather than too few."""
-    kind, about = (None, None) if subject is None else check.subject(subject)
+    kind, about = (None, None) if subject is None else check.subject(subject, named=False)
     weighed = asking.given_weights(weights)
     if unknown := sorted(set(weighed) - {"relevance", "recency"}):
         raise InvalidArgumentError(

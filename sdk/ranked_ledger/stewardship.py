@@ -181,11 +181,11 @@ class MemorySteward(StewardSession[httpx.Client], Calling):
         person is out of reach.
 
         - `subject`: `("candidate", id)` or `("user", id)`.
-        - `also_containing`: exact strings, of six characters or more each, to be cleaned wherever they stand
-          in this organization's rows.
-        - `digest_key`: keeps a keyed digest of what is erased, so that `remember` with the same key knows it
-          when it comes back. The key is never stored.
-        - `asserted_by`: by the service role alone: the user id of the member who asked for it.
+        - `also_containing`: exact strings, at most 50 of 6 to 1,000 characters each, to be cleaned wherever
+          they stand in this organization's rows. Not for the person themself: they reach into other rows.
+        - `digest_key`: at least 16 characters; keeps a keyed digest of what is erased, so that `remember`
+          with the same key knows it when it comes back. The key is never stored.
+        - `asserted_by`: by the service role alone: the user id of the owner who asked for it.
         - `dry_run`: count what would be erased, and erase nothing.
 
         A repeat erases nothing more and has a receipt of its own. After an answer that was lost the call is

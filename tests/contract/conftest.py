@@ -11,8 +11,9 @@ import httpx
 import psycopg
 import pytest
 
-from ranked_ledger import AsyncRankedLedger, NotInstalledError, RankedLedger
+from ranked_ledger import AsyncRankedLedger, MemorySteward, NotInstalledError, RankedLedger
 from ranked_ledger.stack import Stack, StackInfo, temporary_stack
+from tests.contract.company import Company
 from tests.rig.deploy import migrations
 from tests.unit.sdk_drivers import Driver
 
@@ -39,12 +40,19 @@ def stack() -> Iterator[StackInfo]:
 
 
 def await_reload(info: StackInfo) -> None:
-    """Wait until PostgREST has seen the functions: a push notifies it, and it reloads in its own time."""
+    """Wait until PostgREST has seen the functions: a push notifies it, and it reloads in its own time.
+
+    The migrations are seen one after the other, and the long-term memory's is the last.
+    """
     deadline = time.monotonic() + DEADLINE_SECONDS
-    with RankedLedger(info.url, info.secret_key, workspace="ready") as ledger:
+    with (
+        RankedLedger(info.url, info.secret_key, workspace="ready") as ledger,
+        MemorySteward(info.url, info.secret_key, org=uuid4()) as steward,
+    ):
         while True:
             try:
                 ledger.status()
+                steward.expire()
             except NotInstalledError:
                 if time.monotonic() > deadline:
                     raise
@@ -86,6 +94,15 @@ def ledgers(request: pytest.FixtureRequest, stack: StackInfo, workspace: str) ->
 def ledger(ledgers: MakeLedger) -> Driver:
     """A client of this test's workspace."""
     return ledgers()
+
+
+@pytest.fixture(params=["sync", "async"])
+def company(request: pytest.FixtureRequest, stack: StackInfo) -> Iterator[Company]:
+    """An organization of this test alone."""
+    with asyncio.Runner() as runner:
+        made = Company(stack, request.param, runner)
+        yield made
+        made.close()
 
 
 @pytest.fixture

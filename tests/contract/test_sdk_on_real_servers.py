@@ -165,7 +165,7 @@ def test_an_answer_that_was_lost_is_answered_again(
                 raise httpx.ReadError("the answer was lost")
             return response
 
-    monkeypatch.setattr("ranked_ledger.client.sleep", lambda _: None)
+    monkeypatch.setattr("ranked_ledger.running.sleep", lambda _: None)
     with httpx.Client(transport=LosesOne()) as http:
         ledger = rl.RankedLedger(stack.url, stack.secret_key, workspace=workspace, http_client=http)
         assert ledger.record("x").replayed

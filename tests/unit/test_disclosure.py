@@ -35,10 +35,11 @@ def test_a_document_reads_as_sections() -> None:
     assert "as of: 2026-11-30 12:00 UTC" in text
     assert "What is remembered: 1 memory" in text
     assert "Decisions about them: 0 decisions" in text
-    assert "     text: Prefers calls\n       | after 17:00\n" in text
+    assert "  1. text: Prefers calls\n       | after 17:00\n     author: model\n" in text
     assert "       - action: remembered\n         at: 2026-11-30 12:00 UTC\n" in text
     assert "       - run-82\n" in text
     assert "  1. receipt id: r-1\n     counts:\n       memories: 2" in text
+    assert text.index("author: ") < text.index("memory id: ") < text.index("history:")
     assert text.endswith("Notes\n  - One decision was erased together with another person.")
 
 

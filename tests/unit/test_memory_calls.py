@@ -203,7 +203,7 @@ def test_what_cannot_be_remembered(named: dict[str, Any], said: str) -> None:
         ({"weights": {"importance": 1}}, "a memory has no importance"),
         ({"weights": {"relevance": -1}}, "at least 0"),
         ({"half_life_days": 0}, "above 0"),
-        ({"subject": ("user", None)}, "names no user"),
+        ({"subject": ("user", "x")}, "no UUID"),
         ({"embedding": [1]}, "without embedding_model"),
     ],
 )
