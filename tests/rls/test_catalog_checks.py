@@ -43,7 +43,7 @@ RULES = {
     "a function pins its search path, unless it is a pure expression that must be inlined": """
         select name from own_functions
         where not coalesce(proconfig, '{}') @> array['search_path=public, extensions, pg_temp']
-          and not (prosqlbody is not null and provolatile = 'i' and not prosecdef)""",
+          and not (prosqlbody is not null and provolatile <> 'v' and not prosecdef)""",
     "only trigger functions, and the inner halves of what people may call, run with their owner's rights": """
         select name from own_functions where prosecdef and prorettype <> 'trigger'::regtype
           and not (nspname = 'long_term_memory' and has_function_privilege('authenticated', oid, 'execute'))""",
@@ -122,7 +122,7 @@ def test_functions_update_and_delete_with_a_condition_because_hosts_load_safeupd
     for name, source in sources:
         for statement in re.sub(r"--[^\n]*", "", source).split(";"):
             writes = re.search(
-                r"(?<!for )(?<!key )(?<!do )(?<!after )(?<!after )\b(update\s+[\w.]+\s|delete\s+from\s)",
+                r"(?<!for )(?<!key )(?<!do )(?<!after )(?<!share )\b(update\s+[\w.]+\s|delete\s+from\s)",
                 statement,
                 re.I,
             )
