@@ -149,7 +149,9 @@ def recalled(found: MemoryRecall, *, subjects: bool) -> RenderableType:
 
 
 def _age(days: float) -> str:
-    return f"{days:.0f} d" if days >= 1 else f"{days * 24:.0f} h"
+    if days >= 1:
+        return f"{days:.0f} d"
+    return f"{days * 24:.0f} h" if days * 24 >= 1 else "<1 h"
 
 
 def remarks(found: MemoryRecall) -> Iterator[str]:
@@ -207,20 +209,23 @@ def erasure(done: Erasure, whom: str) -> RenderableType:
         before = "had been erased before" if done.already else "is erased"
         said = f"{whom} {before}; nothing was left to erase."
     parts: list[RenderableType] = [Text(said, "bold")]
-    rows = Table.grid(padding=(0, 1))
-    rows.add_column(justify="right", no_wrap=True, min_width=6)
-    rows.add_column(overflow="fold")
-    for number, what in held:
-        rows.add_row(f"{number:,}", plain(what))
-    for note in done.notes:
-        rows.add_row("-", plain(of_the_memory_commands(note)))
-    if rows.row_count:
-        parts.append(rows)
+    parts.append(_listed([(f"{number:,}", what) for number, what in held], width=6))
+    parts.append(_listed([("-", of_the_memory_commands(note)) for note in done.notes], width=3))
     if done.receipt_id is not None:
         when = f" of {minute(done.erased_at)} UTC" if done.erased_at else ""
         kept = f", with {counted(done.digests, 'keyed digest')}" if done.digests else ""
         parts.append(Text(f"Receipt {done.receipt_id}{when}{kept}."))
     return Group(*parts)
+
+
+def _listed(rows: Sequence[tuple[str, str]], *, width: int) -> Table:
+    """Lines behind a number or a dash, which a line that wraps does not run under."""
+    shown = Table.grid(padding=(0, 1))
+    shown.add_column(justify="right", no_wrap=True, min_width=width)
+    shown.add_column(overflow="fold")
+    for mark, text in rows:
+        shown.add_row(mark, plain(text))
+    return shown
 
 
 def _counts(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
