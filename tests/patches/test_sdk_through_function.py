@@ -348,7 +348,8 @@ def test_the_example_of_the_readme_runs_as_it_stands(
     monkeypatch.setenv("AGENT_MEMORY_URL", function.url)
     monkeypatch.setenv("MCP_ACCESS_KEY", rig.ACCESS_KEY)
     readme = (deploy.REPOSITORY / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```py\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    examples = re.findall(r"^```py\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    (example,) = [one for one in examples if "MemoryFunction" in one]
     exec(compile(example, "README.md", "exec"), {})
     shown, _, prompt = capsys.readouterr().out.partition("<decisions-")
     assert shown.startswith("score ")
