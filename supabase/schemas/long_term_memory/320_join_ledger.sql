@@ -29,7 +29,8 @@ begin
   if not pg_try_advisory_xact_lock_shared(long_term_memory.subject_key(v_org_id, p_subject_type, p_subject_id))
      or exists (select from long_term_memory.erasures e
                 where e.org_id = v_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id
-                  and e.erased_at > transaction_timestamp()) then
+                  and e.erased_at > transaction_timestamp())
+     or current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot does not see the erasure
     perform long_term_memory.empty_traces(array[p_trace_id]);
   end if;
   insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
@@ -79,10 +80,15 @@ begin
   v_locks := array(
     select distinct long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)
     from unnest(p_memory_ids) as i (memory_id)
-    join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
-    limit 1000); -- a load in bulk would fill the server's table of locks
+    join long_term_memory.decision_subjects s on s.memory_id = i.memory_id);
   if v_locks = '{}' then
     return;
+  elsif cardinality(v_locks) > 64 then -- as share_subjects
+    v_locks := array(
+      select distinct long_term_memory.bucket_key(
+        s.org_id, long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id))
+      from unnest(p_memory_ids) as i (memory_id)
+      join long_term_memory.decision_subjects s on s.memory_id = i.memory_id);
   end if;
   v_sees_all := long_term_memory.sees_attributions(p_memory_ids);
   v_busy := array(select u.key from unnest(v_locks) as u (key) where not pg_try_advisory_xact_lock_shared(u.key));
@@ -91,11 +97,12 @@ begin
   with tied as materialized (
     select distinct t.id as trace_id, s.org_id, s.subject_type, s.subject_id,
            not v_sees_all or coalesce(s.erased_at > least(t.created_at, now()) - interval '2 minutes', false)
-           or long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id) = any (v_busy) as is_emptied
+           or k.key = any (v_busy) or long_term_memory.bucket_key(s.org_id, k.key) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
     join public.agent_memory_recall_traces t on t.id = i.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id),
+    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
+    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)),
   written as (
     insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
     select distinct u.trace_id, u.org_id, u.subject_type, u.subject_id from tied u order by 1, 2, 3, 4
