@@ -75,6 +75,7 @@ _ESCAPE: Final = re.compile(
 )
 _SHORT: Final = re.compile(r"[%\\][uUx]\{?([0-9a-fA-F]+)\}?")
 _LOW: Final = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_LONGEST: Final = 16  # of an entity's number, which may begin with zeros
 _KEYS: Final = "&%\\"
 # bytes that are a letter or a digit of their own where they are not taken for UTF-8
 _LATIN: Final = frozenset(b"\xaa\xb2\xb3\xb9\xba\xbc\xbd\xbe")
@@ -169,7 +170,8 @@ def _values(text: str, found: re.Match[str]) -> Iterator[tuple[str | None, int, 
 def _entity(whole: str, begin: int) -> Iterator[tuple[str | None, int, int]]:
     if whole.startswith("&#"):
         # without an end, whatever follows could be taken for more of the number
-        yield (unescape(whole) if whole.endswith(";") else None), begin, begin + len(whole)
+        known = whole.endswith(";") and len(whole) <= _LONGEST
+        yield (unescape(whole) if known else None), begin, begin + len(whole)
     else:  # the longest name that there is, as HTML has it; R&D has none
         sizes = (size for size in range(len(whole), 2, -1) if whole[1:size] in html5)
         yield from ((html5[whole[1:size]], begin, begin + size) for size in islice(sizes, 1))

@@ -149,6 +149,12 @@ def test_of_our_own_records_hardly_any_changes() -> None:
     assert len(changed) <= len(texts) / 5, changed
 
 
+def test_a_number_without_end_is_no_number() -> None:
+    """Python refuses to read one of more than 4,300 digits."""
+    for number in ("1" * 5000, "0" * 5000 + "60", "x" + "0" * 5000 + "3c"):
+        assert harmless(f"{ITEM}&#{number};") == f"{ITEM}\u214b#{number};"
+
+
 @pytest.mark.parametrize(
     "piece", ["<", "< a", "<a>", "&amp;", "&#", "%25", "\\u003c", "#", "`", "system ", "[|", "- [", "〈a "]
 )
