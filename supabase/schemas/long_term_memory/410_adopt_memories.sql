@@ -206,9 +206,11 @@ begin
 
   -- fetch: a page, and a share of the subjects in it, so that an erasure is over before it is looked for
   execute long_term_memory.adoption_query(long_term_memory.adoptable_table()) into v_page using p_after, p_limit;
-  perform long_term_memory.share_subject(s.org_id, s.subject_type, s.subject_id)
-  from (select distinct r.org_id, r.subject_type, r.subject_id from unnest(v_page) as r order by 1, 2, 3) as s
-  where not coalesce(p_dry_run, false);
+  if not coalesce(p_dry_run, false) then
+    perform long_term_memory.share_subjects(s.org_id, s.types, s.ids)
+    from (select r.org_id, array_agg(r.subject_type) as types, array_agg(r.subject_id) as ids
+          from unnest(v_page) as r where r.org_id is not null group by r.org_id order by r.org_id) as s;
+  end if;
 
   -- mutate
   foreach v_row in array coalesce(v_page, '{}') loop
