@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import respx
 
@@ -56,6 +57,9 @@ class Server:
     def answers(self, function: str, *bodies: Any, status: int = 200) -> None:
         given = [respx.MockResponse(status, json=body) for body in bodies]
         self._router.post(f"/{function}", name=function).side_effect = [*given, *given[-1:] * 9]
+
+    def fails(self, function: str, error: Exception) -> None:
+        self._router.post(f"/{function}", name=function).side_effect = error
 
     def asked(self, function: str) -> list[dict[str, Any]]:
         return [json.loads(call.request.content) for call in self._router[function].calls]
@@ -370,6 +374,38 @@ def test_erase_with_a_yes_prints_the_receipt(
         assert said in shown.out
     assert DIGEST not in shown.out + shown.err
     assert "0 decisions" not in shown.out
+
+
+def test_an_erasure_whose_answer_is_lost_says_where_to_look(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.fails("erase_subject", httpx.ReadError("reset"))
+    run("erase", "--about", f"candidate:{WHOM}", "--yes", expect=failures.NO_ANSWER)
+    assert f"ranked-ledger memory subject-access --about candidate:{WHOM}" in capsys.readouterr().err
+    assert len(server.asked("erase_subject")) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["map", "acme"],
+        ["attribute", ID, "--about", f"user:{WHOM}"],
+        ["expire"],
+        ["adopt"],
+        ["org", "create", "Acme"],
+        ["member", "add", WHOM],
+        ["assert", "x", "--about", f"user:{WHOM}", "--asserted-by", WHOM],
+    ],
+)
+def test_what_the_secret_key_alone_may_do_is_not_tried_as_a_person(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setenv("RANKED_LEDGER_ACCESS_TOKEN", TOKEN)
+    run(*arguments, expect=failures.USAGE)
+    said = capsys.readouterr().err
+    assert "env -u RANKED_LEDGER_ACCESS_TOKEN" in said
+    assert TOKEN not in said
+    assert server.headers == []
 
 
 def test_a_dry_run_asks_nobody(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,12 +116,25 @@ def connect_memory(org: str) -> Iterator[LongTermMemory]:
 
 
 @contextmanager
-def connect_steward(org: str | None, *, spin: bool = True) -> Iterator[MemorySteward]:
-    """A client for what people answer for. `org`: None where a call is about all of them."""
+def connect_steward(org: str) -> Iterator[MemorySteward]:
+    """A client for what people answer for: themselves, by their token, or the service."""
     with (
         _named_for_the_memory(),
-        MemorySteward.from_env(org=org or UUID(int=0), access_token=_secret(PERSON_VARIABLE)) as steward,
+        MemorySteward.from_env(org=org, access_token=_secret(PERSON_VARIABLE)) as steward,
+        waiting("asking the memory"),
     ):
+        yield steward
+
+
+@contextmanager
+def connect_service(org: str | None, *, spin: bool = True) -> Iterator[MemorySteward]:
+    """The same for what the secret key alone may do. `org`: None where a call is about all of them."""
+    if _secret(PERSON_VARIABLE):
+        raise ConfigurationError(
+            f"only the secret key may do this, and {PERSON_VARIABLE} says that a person acts",
+            hint=f"run it without: env -u {PERSON_VARIABLE} ranked-ledger memory ...",
+        )
+    with _named_for_the_memory(), MemorySteward.from_env(org=org or UUID(int=0)) as steward:
         if spin:
             with waiting("asking the memory"):
                 yield steward

@@ -13,11 +13,12 @@ import typer
 from ranked_ledger import Erasure, InvalidArgumentError, Memory
 from ranked_ledger.cli import memory_tables
 from ranked_ledger.cli.confirming import confirm, must_be_asked
-from ranked_ledger.cli.connection import AsJson, Org, connect_steward, digest_key
+from ranked_ledger.cli.connection import AsJson, Org, connect_service, connect_steward, digest_key
 from ranked_ledger.cli.memory import TEXT, Expires, Key, Note, Return, Run, given
 from ranked_ledger.cli.memory_words import About, MemoryId, Person, moment, person, scope
 from ranked_ledger.cli.output import console, plain, show
 from ranked_ledger.cli.reading import read_text
+from ranked_ledger.errors import NetworkError, RequestTimeoutError
 from ranked_ledger.subjects import OnReturn, ReviewOutcome
 
 commands = typer.Typer()
@@ -50,7 +51,7 @@ def assert_memory(
     """
     to = scope(about)
     until = None if expires is None else moment("--expires", expires, ahead=True)
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.remember(
             given(text),
             asserted_by=asserted_by,
@@ -244,7 +245,12 @@ def erase(
     if asks:
         console(error=True).print(memory_tables.erasure(run(dry_run=True), name))
         confirm(name, to="erase them", undone="nothing was erased")
-    done = run(dry_run=dry_run)
+    try:
+        done = run(dry_run=dry_run)
+    except (NetworkError, RequestTimeoutError) as lost:
+        if not dry_run:
+            lost.hint = f"whether they are erased: ranked-ledger memory subject-access --about {name}"
+        raise
     show(done, lambda: memory_tables.erasure(done, name), as_json=as_json)
 
 

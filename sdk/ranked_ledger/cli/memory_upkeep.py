@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ranked_ledger import Adopted, InvalidArgumentError, Member, Organization, Skipped
 from ranked_ledger.cli import memory_tables
-from ranked_ledger.cli.connection import AsJson, Org, connect_steward
+from ranked_ledger.cli.connection import AsJson, Org, connect_service
 from ranked_ledger.cli.memory_words import Person, moment, person
 from ranked_ledger.cli.output import one_line, plain, show
 from ranked_ledger.cli.progress import bar
@@ -53,7 +53,7 @@ def attribute(
     as_json: AsJson = False,
 ) -> None:
     """Say that a decision of the ledger is about a person: subject access and erasure then reach it."""
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.attribute_decision(memory_id, person(about), remove=remove)
     state = ("is about", "was already about") if not remove else ("is no longer about", "was not about")
     whom = memory_tables.subject(done.subject_type, done.subject_id)
@@ -72,7 +72,7 @@ def map_workspace(
 
     One that belonged to another organization loses what was attributed there.
     """
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.map_workspace(workspace, remove=remove)
     owner = "no organization" if done.org_id is None else f"the organization {done.org_id}"
     said = f"{done.workspace_id} {'belongs' if done.changed else 'belonged already'} to {owner}."
@@ -93,7 +93,7 @@ def expire(
     """Delete what has expired, of every organization. It was not recalled any more anyway."""
     before = None if usage_before is None else moment("--usage-before", usage_before, ahead=False)
     expired = recalls = 0
-    with connect_steward(None, spin=False) as steward, bar() as advance:
+    with connect_service(None, spin=False) as steward, bar() as advance:
         while True:
             done = steward.expire(limit=batch, usage_before=before)
             expired += done.expired
@@ -121,7 +121,7 @@ def adopt(
     """
     found = Adopted(adopted=0)
     skipped: list[Skipped] = []
-    with connect_steward(None, spin=False) as steward, bar() as advance:
+    with connect_service(None, spin=False) as steward, bar() as advance:
         while True:
             page = steward.adopt(limit=batch, after=found.next, dry_run=dry_run)
             skipped += page.skipped
@@ -149,7 +149,7 @@ def create_organization(
     as_json: AsJson = False,
 ) -> None:
     """Create an organization; prints its id, which every other command wants as --org."""
-    with connect_steward(with_id or str(uuid4())) as steward:
+    with connect_service(with_id or str(uuid4())) as steward:
         done = steward.set_organization(name=name, allow_asserted=allow_asserted)
     show(done, lambda: _organization(done), as_json=as_json)
 
@@ -164,7 +164,7 @@ def set_organization(
     """Change what an organization allows, or its name."""
     if allow_asserted is None and name is None:
         raise InvalidArgumentError("say --allow-asserted, --no-asserted or --name")
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.set_organization(name=name, allow_asserted=allow_asserted)
     show(done, lambda: _organization(done), as_json=as_json)
 
@@ -189,7 +189,7 @@ def add_member(
     as_json: AsJson = False,
 ) -> None:
     """Make a user a member of the organization, or change their role."""
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.set_member(user, cast(MemberRole, role))
     show(done, lambda: _member(done), as_json=as_json)
 
@@ -197,7 +197,7 @@ def add_member(
 @members.command("remove", epilog='Example: ranked-ledger memory member remove "$PERSON" -o "$ORG"')
 def remove_member(user: UserId, org: Org, as_json: AsJson = False) -> None:
     """Take a user out of the organization; what they wrote and reviewed stays."""
-    with connect_steward(org) as steward:
+    with connect_service(org) as steward:
         done = steward.set_member(user, None)
     show(done, lambda: _member(done), as_json=as_json)
 
