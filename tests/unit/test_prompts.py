@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import tomllib
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 
 from ranked_ledger import prompts
 from ranked_ledger.prompts import harmless
+from tests.unit.prompt_reader import speaking
 
 ITEM = "- [step 3 | importance 0.50 | active | by agent, confirmed] "
-RECORDS = Path(__file__).parents[2] / "docs" / "decisions"
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "docs" / "decisions"
+REAL = ROOT.parent / "shared" / "data" / "decisions" / "decisions.jsonl"
 PROSE = tomllib.loads((Path(__file__).parent / "prompt_prose.toml").read_text(encoding="utf-8"))
 What = Literal["decisions", "memories"]
 
@@ -147,6 +151,22 @@ def test_of_our_own_records_hardly_any_changes() -> None:
     texts = [" ".join(path.read_text(encoding="utf-8").split()) for path in sorted(RECORDS.glob("0*.md"))]
     changed = {text[:60] for text in texts if harmless(ITEM + text) != ITEM + text}
     assert len(changed) <= len(texts) / 5, changed
+
+
+@pytest.mark.skipif(
+    not REAL.is_file(), reason="the decisions of public projects are not beside this checkout"
+)
+def test_of_other_projects_records_most_stay_and_none_speaks() -> None:
+    records = [json.loads(line) for line in REAL.read_text(encoding="utf-8").strip().split("\n")[::5]]
+    texts = [
+        " ".join(" ".join(str(one[key] or "") for key in ("title", "context", "decision")).split())
+        for one in records
+    ]
+    shown = {text: harmless(ITEM + text).removeprefix(ITEM) for text in texts}
+    assert sum(text == words for text, words in shown.items()) > 0.8 * len(shown)
+    for text, words in shown.items():
+        if text != words:
+            assert list(speaking(ITEM + words, depth=1)) == []
 
 
 def test_a_number_without_end_is_no_number() -> None:
