@@ -41,7 +41,7 @@ begin
   where not exists (select from pg_catalog.pg_roles where rolname = wanted);
   if v_missing is not null then
     v_found := format('This database is not a Supabase project: it has no role %s.', v_missing);
-    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger up` starts.';
+    v_advice := 'Push to a Supabase project, or to the local stack that `ranked-ledger stack up` starts.';
   end if;
 
   if v_found is not null then
