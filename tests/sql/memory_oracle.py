@@ -110,7 +110,7 @@ def _checks_hold(row: Row) -> bool:
 
 
 def verified(row: Row) -> bool:
-    return row["review_outcome"] == "approved" and row["review_grade"] == "verified"
+    return bool(row["review_outcome"] == "approved" and row["review_grade"] == "verified")
 
 
 def broken(row: Row) -> list[str]:

@@ -26,7 +26,7 @@ TEXTS = st.one_of(
     ),
     st.none(),
 )
-REVIEWS = st.one_of(
+REVIEWS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries(
         {

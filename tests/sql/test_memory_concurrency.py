@@ -335,7 +335,8 @@ def test_who_waits_for_a_sweep_that_waits_for_them_goes_on(memories: Memories, w
         " insert into long_term_memory.recall_items select r.id, %(org)s, %(memory)s, 1, 0.5, 'none' from r",
         {"org": memories.org, "memory": memory_id},
     )
-    table, before = "recalls", datetime.now(UTC) - timedelta(hours=1)
+    table = "recalls"
+    before: datetime | None = datetime.now(UTC) - timedelta(hours=1)
     if what == "items of a memory":
         memories.expire(memory_id)
         table, before = "agent_memories", None

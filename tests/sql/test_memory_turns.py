@@ -77,10 +77,11 @@ def people(turn: Turn) -> tuple[Connection, Connection]:
 def test_what_is_written_before_an_erasure_is_waited_for_and_erased(turn: Turn) -> None:
     writer, eraser = people(turn)
     turn.act(writer)
-    with in_background(lambda: (turn.erase(eraser), eraser.commit())) as done:
+    with in_background(lambda: turn.erase(eraser)) as done:
         wait_until_blocked(turn.memories.database, eraser)
         writer.commit()
     assert not isinstance(done[0], psycopg.Error)
+    eraser.commit()
     assert turn.left() == set()
     assert deadlocks(turn.memories.database) == 0
 
