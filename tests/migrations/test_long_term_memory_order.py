@@ -276,6 +276,18 @@ def test_organizations_of_another_kind_are_not_taken_up(empty_project: HostMaker
     assert refers_to(host, "agent_runs") == ["long_term_memory.agent_runs"]
 
 
+def test_a_hosts_own_rule_of_membership_stays(memory_project: HostMaker) -> None:
+    host = memory_project()
+    host.owner.execute(
+        "create or replace function long_term_memory.member_role(p_org_id uuid, p_user_id uuid) "
+        "returns text language sql stable as $$ select 'owner' $$"
+    )
+    deploy.apply(host, MEMORY)
+
+    asked = "select long_term_memory.member_role(gen_random_uuid(), gen_random_uuid())"
+    assert host.value(asked, role="service_role") == "owner"
+
+
 def test_the_other_product_s_table_stays_as_it_is(empty_project: HostMaker) -> None:
     host = empty_project(default_privileges="old")
     tables = ("organizations", "agent_runs", "agent_memories")
