@@ -239,39 +239,42 @@ comment on function ranked_ledger.rank_of_any(bigint) is
 
 -- ranking/035_text_or_cosine.sql ------------------------------------------------------------------------------------
 
--- Relevance of one row, by its vector or by its words. The long-term memory ranks by it, and so can a table of the host's own:
---
---   select c.id, ranked_ledger.text_or_cosine(
---     (select sum(cardinality(w.positions)) from unnest(c.lexemes) as w
---      where w.lexeme = any (ranked_ledger.words_of('english', 'when may we call?'))),
---     c.embedding, c.model = 'a-model' and vector_dims(c.embedding) = 3, '[0.1,0.2,0.3]') as relevance
---   from chunks as c where c.org_id = '...' order by relevance desc limit 10;
+-- Relevance of one row, by its vector or by its words. The long-term memory ranks by it, and so can a table of the host's own.
 --
 -- The words are counted and not given to ts_rank_cd, which says the same of a disjunction and takes the square of the question's
--- length: of a row of 25 words 8 microseconds for 12 words, 85 for 100 and 53,000 for 1,000. Counting takes 7 whatever the question.
+-- length: for a row of 25 words 8 microseconds for 12 words, 85 for 100 and 53,000 for 1,000. Counting takes the same whatever
+-- the question, since a key of an object is looked up by halves. It is a function, and not a subquery in the caller's query:
+-- that would be somewhat faster, and keep the whole scan to one process.
 
-create or replace function ranked_ledger.words_of(p_config regconfig, p_text text)
-returns text[] language sql immutable parallel safe
-return tsvector_to_array(to_tsvector(p_config, p_text));
+create or replace function ranked_ledger.any_word(p_config regconfig, p_text text)
+returns jsonb language sql immutable parallel safe strict
+return (select coalesce(jsonb_object_agg(u.lexeme, true), '{}')
+        from unnest(tsvector_to_array(to_tsvector(p_config, p_text))) as u (lexeme));
 
-comment on function ranked_ledger.words_of(regconfig, text) is 'The lexemes of a question, each once. Null where there is no text.';
+comment on function ranked_ledger.any_word(regconfig, text) is
+  'The words of a question, as text_or_cosine looks for any of them: its lexemes as keys. Null where there is no text.';
+
+create or replace function ranked_ledger.occurrences(p_lexemes tsvector, p_words jsonb)
+returns bigint language sql immutable parallel safe strict
+return (select sum(cardinality(x.positions)) from unnest(p_lexemes) as x where p_words ? x.lexeme);
+
+comment on function ranked_ledger.occurrences(tsvector, jsonb) is 'How often any of these words stands in a text.';
 
 -- Each argument stands once in the body, so that it is inlined and evaluated once, the count only where no cosine is possible.
 create or replace function ranked_ledger.text_or_cosine(
-  p_occurrences bigint, p_embedding vector, p_comparable boolean, p_query_embedding vector)
+  p_lexemes tsvector, p_embedding vector, p_comparable boolean, p_words jsonb, p_query_embedding vector)
 returns float8 language sql immutable parallel safe
 return greatest(0::float8, least(1::float8, coalesce(
   nullif(case when p_comparable then 1 - (p_embedding <=> p_query_embedding) end, 'NaN'::float8),
-  ranked_ledger.saturate(ranked_ledger.rank_of_any(p_occurrences)))));
+  ranked_ledger.saturate(ranked_ledger.rank_of_any(ranked_ledger.occurrences(p_lexemes, p_words))))));
 
-comment on function ranked_ledger.text_or_cosine(bigint, vector, boolean, vector) is
-$$Relevance in [0,1]: the cosine where the two vectors are comparable (one model, one number of dimensions: the caller says so) and it is a number, else x/(1+x) from how often the question's words stand in the row, else 0.
+comment on function ranked_ledger.text_or_cosine(tsvector, vector, boolean, jsonb, vector) is
+$$Relevance in [0,1]: the cosine where the two vectors are comparable (one model, one number of dimensions: the caller says so) and it is a number, else x/(1+x) from how often any word of the question stands in the row, else 0.
 
-An example for a table of one's own:
+For a table of one's own:
 select c.id, ranked_ledger.text_or_cosine(
-  (select sum(cardinality(w.positions)) from unnest(c.lexemes) as w where w.lexeme = any (ranked_ledger.words_of('english', 'when may we call?'))),
-  c.embedding, c.model = 'a-model' and vector_dims(c.embedding) = 3, '[0.1,0.2,0.3]') as relevance
-from chunks as c order by relevance desc limit 10;$$;
+  c.lexemes, c.embedding, c.model = 'a-model', ranked_ledger.any_word('english', 'when may we call?'), '[0.1,0.2,0.3]') as relevance
+from chunks as c where c.org_id = '...' order by relevance desc limit 10;$$;
 
 -- ranking/040_prompt.sql --------------------------------------------------------------------------------------------
 
@@ -431,9 +434,9 @@ comment on function ranked_ledger.check_direction(vector) is 'Refuses (22023) a 
 create or replace function ranked_ledger.shared_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency', 'fence_tokens',
-  'match_count', 'max_matches', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency', 'relevance', 'saturate',
-  'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of', 'words_of'];
+  'any_word', 'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency',
+  'fence_tokens', 'match_count', 'max_matches', 'occurrences', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency',
+  'relevance', 'saturate', 'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
 
 comment on function ranked_ledger.shared_functions() is
   'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
@@ -1489,7 +1492,7 @@ do $do$
 begin
   if to_regtype('long_term_memory.question') is null then
     create type long_term_memory.question as (
-      org_id uuid, words text[], embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
+      org_id uuid, words jsonb, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
       workspace_id text, match_count int, half_life float8, w_similarity float8, w_recency float8, min_relevance float8,
       with_unreviewed boolean);
     comment on type long_term_memory.question is
@@ -1531,9 +1534,8 @@ begin
       select ranked_ledger.score(c.relevance, 0, c.recency, 0, q.w_similarity, 0, q.w_recency, 0, true) as score
       from (
         select ranked_ledger.text_or_cosine(
-                 case when q.words is not null then (
-                   select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)) end,
-                 m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance,
+                 m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
+                 q.words, q.embedding) as relevance,
                ranked_ledger.recency(long_term_memory.age_days(m.created_date), q.half_life) as recency
         from (
           select a.* from long_term_memory.agent_memories a
@@ -1554,7 +1556,8 @@ $$;
 comment on function long_term_memory.least_score(long_term_memory.question) is
   'A score that enough memories reach to fill the answer; null where the newest memories do not tell.';
 
--- `offset 0` keeps each component a column that is computed once; no row is carried through the sort with its vector.
+-- The offsets keep each component a column that is computed once; no row is carried through the sort with its vector. They
+-- are constants of their type: behind a cast the planner takes an offset for one that skips, and gives no parallel workers.
 -- The plan is made for the arguments: without those that are null, the scope is what an index knows, or nothing at all.
 create or replace function long_term_memory.rank_memories(p_question long_term_memory.question)
 returns table (memory_id uuid, relevance float8, age_days float8, recency float8, score float8) language plpgsql stable
@@ -1574,19 +1577,18 @@ begin
            ranked_ledger.recency(long_term_memory.age_days(c.created_date), q.half_life) as recency
     from (
       select m.id, m.created_date, ranked_ledger.text_or_cosine(
-               case when q.words is not null then (
-                 select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)) end,
-               m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance
+               m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
+               q.words, q.embedding) as relevance
       from long_term_memory.agent_memories m
       where m.org_id = q.org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
         and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)
         and (q.subject_type is null or m.subject_type = q.subject_type)
         and (q.subject_id is null or m.subject_id = q.subject_id)
         and (q.workspace_id is null or m.workspace_id = q.workspace_id)
-      offset 0) as c
+      offset bigint '0') as c
     where (q.min_relevance is null or c.relevance >= q.min_relevance)
       and (v_least is null or ranked_ledger.score(c.relevance, 0, 1, 0, q.w_similarity, 0, q.w_recency, 0, true) >= v_least)
-    offset 0) as w
+    offset bigint '0') as w
   order by 5 desc, w.created_date desc, w.id limit q.match_count;
 end
 $$;
@@ -1702,7 +1704,7 @@ begin
   perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_recency', p_w_recency),
           ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0));
   q.org_id := p_org_id;
-  q.words := ranked_ledger.words_of('pg_catalog.english', p_query);
+  q.words := ranked_ledger.any_word('pg_catalog.english', p_query);
   q.embedding := long_term_memory.embedding_of(p_query_embedding, p_embedding_model);
   q.embedding_model := p_embedding_model;
   q.dims := vector_dims(q.embedding);
@@ -1991,7 +1993,8 @@ as $$
       union all
       select e.text_before from long_term_memory.memory_events e
       where e.org_id = p_org_id and e.memory_id = p_memory_id and e.text_before is not null) as t (text)
-    where ranked_ledger.words_of('pg_catalog.english', t.text) && ranked_ledger.words_of('pg_catalog.english', p_note))
+    where ranked_ledger.occurrences(
+      to_tsvector('pg_catalog.english', t.text), ranked_ledger.any_word('pg_catalog.english', p_note)) > 0)
 $$;
 
 comment on function long_term_memory.repeats_words(uuid, uuid, text) is
@@ -3035,6 +3038,9 @@ begin
   perform from ranked_ledger.standings s where s.memory_id = any (p_touched) order by s.memory_id for update;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
   perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
+  perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
+  where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
+  order by m.id for key share;
   perform from public.agent_memory_recall_items i
   where i.memory_id = any (p_touched) or i.trace_id = any (p_traces) order by i.trace_id, i.memory_id for no key update;
   perform from public.agent_decision_ledger l where l.memory_id = any (p_touched) order by l.memory_id for no key update;
@@ -3689,7 +3695,8 @@ comment on function public.erase_subject(uuid, text, uuid, text[], text, text, b
 
 -- Everything that both stores hold about a subject, in one document that a person can read. Each part is one pass of index
 -- look-ups, whose plans subject_access fixes for all of them: what statistics say of tables that were empty a moment ago is
--- no guide, and a subject may have five thousand rows.
+-- no guide, and a subject may have five thousand rows. So nothing is left to be joined in another order than it stands in
+-- here: each next table is looked up in a lateral or scalar subquery.
 
 create or replace function long_term_memory.memories_held(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns jsonb language plpgsql stable
@@ -3715,7 +3722,7 @@ begin
                        'recall_id', r.id, 'run_id', r.run_id, 'recalled_by', r.recalled_by, 'at', r.at)
                        order by r.at, r.id), '[]')
               from long_term_memory.recall_items i
-              join long_term_memory.recalls r on r.id = i.recall_id
+              cross join lateral (select y.* from long_term_memory.recalls y where y.id = i.recall_id offset 0) as r
               where i.memory_id = m.id and i.org_id = p_org_id) as read_by
       from long_term_memory.agent_memories m
       where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id) as x), '[]');
@@ -3735,11 +3742,12 @@ begin
   return coalesce((
     select jsonb_agg(jsonb_build_object(
              'recall_id', r.id, 'run_id', r.run_id, 'recalled_by', r.recalled_by, 'at', r.at, 'also_about', o.others,
-             'query', case when o.others = 0
+             'query', case when o.others = 0 or r.query = ''
                              or (r.arguments ->> 'p_subject_type', r.arguments ->> 'p_subject_id')
                                 = (p_subject_type, p_subject_id::text) then r.query end) order by r.at, r.id)
     from long_term_memory.recall_subjects s
-    join long_term_memory.recalls r on r.id = s.recall_id and r.org_id = p_org_id
+    cross join lateral (
+      select x.* from long_term_memory.recalls x where x.id = s.recall_id and x.org_id = p_org_id offset 0) as r
     cross join lateral (
       select count(*) - 1 as others from long_term_memory.recall_subjects x where x.recall_id = r.id) as o
     where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id), '[]');
@@ -3758,18 +3766,19 @@ begin
     select jsonb_agg(jsonb_build_object(
              'request_id', t.request_id, 'at', t.created_at, 'workspace_id', t.workspace_id, 'project_id', t.project_id,
              'task_id', t.task_id, 'runtime_name', t.runtime_name, 'also_about', o.others,
-             'query', case when o.is_theirs then t.query end,
-             'request_payload', case when o.is_theirs then long_term_memory.readable(t.request_payload) end)
+             'query', case when o.is_theirs or t.query = '' then t.query end,
+             'request_payload', case when o.is_theirs or t.request_payload = '{}'
+                                     then long_term_memory.readable(t.request_payload) end)
              order by t.created_at, t.id)
     from long_term_memory.trace_subjects s
-    join public.agent_memory_recall_traces t on t.id = s.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = p_org_id
+    cross join lateral (select x.* from public.agent_memory_recall_traces x where x.id = s.trace_id offset 0) as t
     cross join lateral (
       select count(*) - 1 as others,
              count(*) = 1 or coalesce(t.request_payload -> 'subject' = jsonb_build_object(
                'type', p_subject_type, 'id', p_subject_id), false) as is_theirs
       from long_term_memory.trace_subjects x where x.trace_id = t.id) as o
-    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id), '[]');
+    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = p_org_id), '[]');
 end
 $$;
 
@@ -3857,13 +3866,12 @@ begin
                    'request_id', t.request_id, 'at', t.created_at, 'runtime_name', t.runtime_name, 'task_id', t.task_id,
                    'used', i.used, 'ignored_reason', i.ignored_reason) order by t.created_at, t.id) as reads
           from long_term_memory.trace_subjects s
-          join public.agent_memory_recall_traces t on t.id = s.trace_id
-          join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = p_org_id
-          join public.agent_memory_recall_items i on i.trace_id = t.id
-          join long_term_memory.decision_subjects d
-            on d.memory_id = i.memory_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id
-               and d.org_id = p_org_id
+          cross join lateral (select y.* from public.agent_memory_recall_traces y where y.id = s.trace_id offset 0) as t
+          cross join lateral (select y.* from public.agent_memory_recall_items y where y.trace_id = t.id offset 0) as i
           where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+            and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = p_org_id
+            and (select d.org_id from long_term_memory.decision_subjects d
+                 where d.memory_id = i.memory_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id) = p_org_id
           group by i.memory_id) as x);
 end
 $$;
@@ -3898,9 +3906,9 @@ declare
   v_ids      uuid[] := array(
     select s.memory_id
     from long_term_memory.decision_subjects s
-    join public.agent_memories m on m.id = s.memory_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = m.workspace_id::text and w.org_id = s.org_id
-    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id);
+    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = (
+             select m.workspace_id::text from public.agent_memories m where m.id = s.memory_id)) = p_org_id);
   v_known    text[] := long_term_memory.known_columns();
   v_beside   jsonb;
   v_thoughts jsonb;
@@ -3934,10 +3942,11 @@ begin
              || '{"source_refs": [], "artifacts": [], "review_actions": [], "history": [], "links": []}'
              || coalesce(v_beside -> m.id::text, '{}') order by m.created_at, m.id)
     from unnest(v_ids) as u (id)
-    join public.agent_memories m on m.id = u.id
-    join long_term_memory.decision_subjects s
-      on s.memory_id = m.id and s.subject_type = p_subject_type and s.subject_id = p_subject_id and s.org_id = p_org_id
-    left join public.agent_decision_ledger l on l.memory_id = m.id);
+    cross join lateral (select x.* from public.agent_memories x where x.id = u.id offset 0) as m
+    cross join lateral (
+      select x.* from long_term_memory.decision_subjects x
+      where x.memory_id = u.id and x.subject_type = p_subject_type and x.subject_id = p_subject_id offset 0) as s
+    left join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = u.id offset 0) as l on true);
 end
 $$;
 
@@ -3969,14 +3978,14 @@ as $$
     select 1, 'The decision ledger is not installed in this project: decisions are neither looked for nor shown.'
     where not long_term_memory.has_ledger()
     union all
-    select 2, format('%s of the recalls returned something about others too: the words of those are left out, since they may '
-                     'be about them.', count(*))
+    select 2, format('Recalls that returned something about others too: %s. Their words are left out, since they may be about '
+                     'those.', count(*))
     from jsonb_array_elements(p_recalls) as r where r.value ->> 'query' is null having count(*) > 0
     union all
-    select 3, format('%s of the decisions are about others too, who are not named.', count(*))
+    select 3, format('Decisions that are about others too, who are not named: %s.', count(*))
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'also_about')::int > 0 having count(*) > 0
     union all
-    select 4, format('%s of the decisions were erased for somebody else whom they were about as well.', count(*))
+    select 4, format('Decisions that were erased for somebody else whom they were about as well: %s.', count(*))
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean
     having count(*) > 0) as n (place, sentence)
 $$;
@@ -4228,6 +4237,7 @@ create or replace function long_term_memory.tie_earlier_traces(
   p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- unless the host has no index on the items' memories
 as $$
 begin
   insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
@@ -4248,6 +4258,7 @@ create or replace function long_term_memory.untie_traces(
   p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off
 as $$
 begin
   delete from long_term_memory.trace_subjects s
@@ -4437,9 +4448,9 @@ begin
            or k.key = any (v_busy) or long_term_memory.bucket_key(s.org_id, k.key) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
-    join public.agent_memory_recall_traces t on t.id = i.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
-    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)),
+    cross join lateral (select x.* from public.agent_memory_recall_traces x where x.id = i.trace_id offset 0) as t
+    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)
+    where (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = s.org_id),
   written as (
     insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
     select distinct u.trace_id, u.org_id, u.subject_type, u.subject_id from tied u order by 1, 2, 3, 4

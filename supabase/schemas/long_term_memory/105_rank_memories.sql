@@ -3,7 +3,7 @@ do $do$
 begin
   if to_regtype('long_term_memory.question') is null then
     create type long_term_memory.question as (
-      org_id uuid, words text[], embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
+      org_id uuid, words jsonb, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
       workspace_id text, match_count int, half_life float8, w_similarity float8, w_recency float8, min_relevance float8,
       with_unreviewed boolean);
     comment on type long_term_memory.question is
@@ -45,9 +45,8 @@ begin
       select ranked_ledger.score(c.relevance, 0, c.recency, 0, q.w_similarity, 0, q.w_recency, 0, true) as score
       from (
         select ranked_ledger.text_or_cosine(
-                 case when q.words is not null then (
-                   select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)) end,
-                 m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance,
+                 m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
+                 q.words, q.embedding) as relevance,
                ranked_ledger.recency(long_term_memory.age_days(m.created_date), q.half_life) as recency
         from (
           select a.* from long_term_memory.agent_memories a
@@ -68,7 +67,8 @@ $$;
 comment on function long_term_memory.least_score(long_term_memory.question) is
   'A score that enough memories reach to fill the answer; null where the newest memories do not tell.';
 
--- `offset 0` keeps each component a column that is computed once; no row is carried through the sort with its vector.
+-- The offsets keep each component a column that is computed once; no row is carried through the sort with its vector. They
+-- are constants of their type: behind a cast the planner takes an offset for one that skips, and gives no parallel workers.
 -- The plan is made for the arguments: without those that are null, the scope is what an index knows, or nothing at all.
 create or replace function long_term_memory.rank_memories(p_question long_term_memory.question)
 returns table (memory_id uuid, relevance float8, age_days float8, recency float8, score float8) language plpgsql stable
@@ -88,19 +88,18 @@ begin
            ranked_ledger.recency(long_term_memory.age_days(c.created_date), q.half_life) as recency
     from (
       select m.id, m.created_date, ranked_ledger.text_or_cosine(
-               case when q.words is not null then (
-                 select sum(cardinality(x.positions)) from unnest(m.search_lexemes) as x where x.lexeme = any (q.words)) end,
-               m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims, q.embedding) as relevance
+               m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
+               q.words, q.embedding) as relevance
       from long_term_memory.agent_memories m
       where m.org_id = q.org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
         and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)
         and (q.subject_type is null or m.subject_type = q.subject_type)
         and (q.subject_id is null or m.subject_id = q.subject_id)
         and (q.workspace_id is null or m.workspace_id = q.workspace_id)
-      offset 0) as c
+      offset bigint '0') as c
     where (q.min_relevance is null or c.relevance >= q.min_relevance)
       and (v_least is null or ranked_ledger.score(c.relevance, 0, 1, 0, q.w_similarity, 0, q.w_recency, 0, true) >= v_least)
-    offset 0) as w
+    offset bigint '0') as w
   order by 5 desc, w.created_date desc, w.id limit q.match_count;
 end
 $$;

@@ -40,7 +40,7 @@ begin
   perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_recency', p_w_recency),
           ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0));
   q.org_id := p_org_id;
-  q.words := ranked_ledger.words_of('pg_catalog.english', p_query);
+  q.words := ranked_ledger.any_word('pg_catalog.english', p_query);
   q.embedding := long_term_memory.embedding_of(p_query_embedding, p_embedding_model);
   q.embedding_model := p_embedding_model;
   q.dims := vector_dims(q.embedding);

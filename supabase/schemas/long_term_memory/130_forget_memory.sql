@@ -9,7 +9,8 @@ as $$
       union all
       select e.text_before from long_term_memory.memory_events e
       where e.org_id = p_org_id and e.memory_id = p_memory_id and e.text_before is not null) as t (text)
-    where ranked_ledger.words_of('pg_catalog.english', t.text) && ranked_ledger.words_of('pg_catalog.english', p_note))
+    where ranked_ledger.occurrences(
+      to_tsvector('pg_catalog.english', t.text), ranked_ledger.any_word('pg_catalog.english', p_note)) > 0)
 $$;
 
 comment on function long_term_memory.repeats_words(uuid, uuid, text) is
