@@ -56,7 +56,9 @@ def written(given: Mapping[str, Any], before: Row | None = None) -> Row:
     row = {**(before or DEFAULTS), **given}
     if before is not None and before["redacted_at"] is not None:
         row["redacted_at"] = before["redacted_at"]
-    return row | EMPTIED if row["redacted_at"] is not None else row
+    if row["redacted_at"] is not None:
+        return row | EMPTIED
+    return row | {"expires_at": None} if row["expires_at"] == "infinity" else row
 
 
 def refusal(

@@ -348,3 +348,11 @@ def read_by_sequence(database: Database, statement: str) -> list[str]:
 @pytest.mark.parametrize("limit", [100, 1000, 5000])
 def test_a_portion_of_a_hundred_thousand_rows_is_found_by_index(many: Database, limit: int) -> None:
     assert read_by_sequence(many, f"select public.expire_memories({limit}, now() - interval '60 days')") == []
+
+
+def test_a_memory_without_an_end_and_without_a_beginning(memories: Memories) -> None:
+    endless = memories.insert(expires_at="infinity")
+    assert memories.row(endless)["expires_at"] is None
+    for moment in ("infinity", "-infinity"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            memories.insert(created_date=moment)

@@ -50,11 +50,11 @@ def test_a_host_gets_the_ledger_only(tmp_path: Path) -> None:
         (["--long-term-memory"], ["long_term_memory"]),
         (["--long-term-memory", "--no-ledger"], ["long_term_memory"]),
         (["--long-term-memory", "--ledger"], ["decision_ledger", "long_term_memory"]),
-        (["--long-term-memory", "--with-open-brain"], ["open_brain", "long_term_memory"]),
         (
-            ["--long-term-memory", "--with-open-brain", "--ledger"],
+            ["--long-term-memory", "--with-open-brain"],
             ["open_brain", "decision_ledger", "long_term_memory"],
         ),
+        (["--long-term-memory", "--with-open-brain", "--no-ledger"], ["open_brain", "long_term_memory"]),
         (["--ledger"], ["decision_ledger"]),
         (["--no-ledger", "--with-open-brain"], ["open_brain"]),
     ],

@@ -41,7 +41,7 @@ def init(
         bool | None,
         typer.Option(
             "--ledger/--no-ledger",
-            help="The decision ledger; without either word: yes, unless --long-term-memory is given.",
+            help="The decision ledger; without either word: yes, unless only --long-term-memory is given.",
             show_default=False,
         ),
     ] = None,
@@ -70,7 +70,7 @@ def init(
     dashboard's SQL editor and run it.
     """
     if ledger is None:
-        ledger = not long_term_memory
+        ledger = with_open_brain or not long_term_memory
     wanted = {
         shipped.OPEN_BRAIN: with_open_brain,
         shipped.LEDGER: ledger,

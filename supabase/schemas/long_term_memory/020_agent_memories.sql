@@ -102,6 +102,11 @@ begin
       message = format('The expiry %s is in the past.', new.expires_at),
       hint = 'Give a time to come, or none; what is to go now is forgotten with forget_memory.';
   end if;
+  if not isfinite(new.created_date) then
+    raise sqlstate '22023' using message = 'created_date is no moment in time.', hint = 'Leave it out for now.';
+  elsif new.expires_at = 'infinity' then
+    new.expires_at := null; -- readers of JSON know no infinity
+  end if;
   if tg_op = 'UPDATE' then
     new.updated_at := now();
   end if;
