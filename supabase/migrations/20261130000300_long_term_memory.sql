@@ -583,6 +583,11 @@ begin
       message = format('The expiry %s is in the past.', new.expires_at),
       hint = 'Give a time to come, or none; what is to go now is forgotten with forget_memory.';
   end if;
+  if not isfinite(new.created_date) then
+    raise sqlstate '22023' using message = 'created_date is no moment in time.', hint = 'Leave it out for now.';
+  elsif new.expires_at = 'infinity' then
+    new.expires_at := null; -- readers of JSON know no infinity
+  end if;
   if tg_op = 'UPDATE' then
     new.updated_at := now();
   end if;
@@ -3696,7 +3701,7 @@ comment on function public.erase_subject(uuid, text, uuid, text[], text, text, b
 -- Everything that both stores hold about a subject, in one document that a person can read. Each part is one pass of index
 -- look-ups, whose plans subject_access fixes for all of them: what statistics say of tables that were empty a moment ago is
 -- no guide, and a subject may have five thousand rows. So nothing is left to be joined in another order than it stands in
--- here: each next table is looked up in a lateral or scalar subquery.
+-- here, or looked up by the organization, of which there are as many rows: each next table comes in a subquery of its own.
 
 create or replace function long_term_memory.memories_held(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns jsonb language plpgsql stable
@@ -3717,13 +3722,14 @@ begin
                        'action', e.action, 'outcome', e.outcome, 'grade', e.grade, 'actor_id', e.actor_id,
                        'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before)
                        order by e.id), '[]')
-              from long_term_memory.memory_events e where e.memory_id = m.id and e.org_id = p_org_id) as history,
+              from (select y.* from long_term_memory.memory_events y where y.memory_id = m.id offset 0) as e
+              where e.org_id = p_org_id) as history,
              (select coalesce(jsonb_agg(jsonb_build_object(
                        'recall_id', r.id, 'run_id', r.run_id, 'recalled_by', r.recalled_by, 'at', r.at)
                        order by r.at, r.id), '[]')
-              from long_term_memory.recall_items i
+              from (select y.* from long_term_memory.recall_items y where y.memory_id = m.id offset 0) as i
               cross join lateral (select y.* from long_term_memory.recalls y where y.id = i.recall_id offset 0) as r
-              where i.memory_id = m.id and i.org_id = p_org_id) as read_by
+              where i.org_id = p_org_id) as read_by
       from long_term_memory.agent_memories m
       where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id) as x), '[]');
 end
@@ -3746,8 +3752,7 @@ begin
                              or (r.arguments ->> 'p_subject_type', r.arguments ->> 'p_subject_id')
                                 = (p_subject_type, p_subject_id::text) then r.query end) order by r.at, r.id)
     from long_term_memory.recall_subjects s
-    cross join lateral (
-      select x.* from long_term_memory.recalls x where x.id = s.recall_id and x.org_id = p_org_id offset 0) as r
+    cross join lateral (select x.* from long_term_memory.recalls x where x.id = s.recall_id offset 0) as r
     cross join lateral (
       select count(*) - 1 as others from long_term_memory.recall_subjects x where x.recall_id = r.id) as o
     where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id), '[]');

@@ -1,6 +1,7 @@
 -- Everything that both stores hold about a subject, in one document that a person can read. Each part is one pass of index
 -- look-ups, whose plans subject_access fixes for all of them: what statistics say of tables that were empty a moment ago is
--- no guide, and a subject may have five thousand rows.
+-- no guide, and a subject may have five thousand rows. So nothing is left to be joined in another order than it stands in
+-- here, or looked up by the organization, of which there are as many rows: each next table comes in a subquery of its own.
 
 create or replace function long_term_memory.memories_held(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns jsonb language plpgsql stable
@@ -21,13 +22,14 @@ begin
                        'action', e.action, 'outcome', e.outcome, 'grade', e.grade, 'actor_id', e.actor_id,
                        'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before)
                        order by e.id), '[]')
-              from long_term_memory.memory_events e where e.memory_id = m.id and e.org_id = p_org_id) as history,
+              from (select y.* from long_term_memory.memory_events y where y.memory_id = m.id offset 0) as e
+              where e.org_id = p_org_id) as history,
              (select coalesce(jsonb_agg(jsonb_build_object(
                        'recall_id', r.id, 'run_id', r.run_id, 'recalled_by', r.recalled_by, 'at', r.at)
                        order by r.at, r.id), '[]')
-              from long_term_memory.recall_items i
-              join long_term_memory.recalls r on r.id = i.recall_id
-              where i.memory_id = m.id and i.org_id = p_org_id) as read_by
+              from (select y.* from long_term_memory.recall_items y where y.memory_id = m.id offset 0) as i
+              cross join lateral (select y.* from long_term_memory.recalls y where y.id = i.recall_id offset 0) as r
+              where i.org_id = p_org_id) as read_by
       from long_term_memory.agent_memories m
       where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id) as x), '[]');
 end
@@ -46,11 +48,11 @@ begin
   return coalesce((
     select jsonb_agg(jsonb_build_object(
              'recall_id', r.id, 'run_id', r.run_id, 'recalled_by', r.recalled_by, 'at', r.at, 'also_about', o.others,
-             'query', case when o.others = 0
+             'query', case when o.others = 0 or r.query = ''
                              or (r.arguments ->> 'p_subject_type', r.arguments ->> 'p_subject_id')
                                 = (p_subject_type, p_subject_id::text) then r.query end) order by r.at, r.id)
     from long_term_memory.recall_subjects s
-    join long_term_memory.recalls r on r.id = s.recall_id and r.org_id = p_org_id
+    cross join lateral (select x.* from long_term_memory.recalls x where x.id = s.recall_id offset 0) as r
     cross join lateral (
       select count(*) - 1 as others from long_term_memory.recall_subjects x where x.recall_id = r.id) as o
     where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id), '[]');
@@ -69,18 +71,19 @@ begin
     select jsonb_agg(jsonb_build_object(
              'request_id', t.request_id, 'at', t.created_at, 'workspace_id', t.workspace_id, 'project_id', t.project_id,
              'task_id', t.task_id, 'runtime_name', t.runtime_name, 'also_about', o.others,
-             'query', case when o.is_theirs then t.query end,
-             'request_payload', case when o.is_theirs then long_term_memory.readable(t.request_payload) end)
+             'query', case when o.is_theirs or t.query = '' then t.query end,
+             'request_payload', case when o.is_theirs or t.request_payload = '{}'
+                                     then long_term_memory.readable(t.request_payload) end)
              order by t.created_at, t.id)
     from long_term_memory.trace_subjects s
-    join public.agent_memory_recall_traces t on t.id = s.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = p_org_id
+    cross join lateral (select x.* from public.agent_memory_recall_traces x where x.id = s.trace_id offset 0) as t
     cross join lateral (
       select count(*) - 1 as others,
              count(*) = 1 or coalesce(t.request_payload -> 'subject' = jsonb_build_object(
                'type', p_subject_type, 'id', p_subject_id), false) as is_theirs
       from long_term_memory.trace_subjects x where x.trace_id = t.id) as o
-    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id), '[]');
+    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = p_org_id), '[]');
 end
 $$;
 
@@ -168,13 +171,12 @@ begin
                    'request_id', t.request_id, 'at', t.created_at, 'runtime_name', t.runtime_name, 'task_id', t.task_id,
                    'used', i.used, 'ignored_reason', i.ignored_reason) order by t.created_at, t.id) as reads
           from long_term_memory.trace_subjects s
-          join public.agent_memory_recall_traces t on t.id = s.trace_id
-          join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = p_org_id
-          join public.agent_memory_recall_items i on i.trace_id = t.id
-          join long_term_memory.decision_subjects d
-            on d.memory_id = i.memory_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id
-               and d.org_id = p_org_id
+          cross join lateral (select y.* from public.agent_memory_recall_traces y where y.id = s.trace_id offset 0) as t
+          cross join lateral (select y.* from public.agent_memory_recall_items y where y.trace_id = t.id offset 0) as i
           where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+            and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = p_org_id
+            and (select d.org_id from long_term_memory.decision_subjects d
+                 where d.memory_id = i.memory_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id) = p_org_id
           group by i.memory_id) as x);
 end
 $$;
@@ -209,9 +211,9 @@ declare
   v_ids      uuid[] := array(
     select s.memory_id
     from long_term_memory.decision_subjects s
-    join public.agent_memories m on m.id = s.memory_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = m.workspace_id::text and w.org_id = s.org_id
-    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id);
+    where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      and (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = (
+             select m.workspace_id::text from public.agent_memories m where m.id = s.memory_id)) = p_org_id);
   v_known    text[] := long_term_memory.known_columns();
   v_beside   jsonb;
   v_thoughts jsonb;
@@ -245,10 +247,11 @@ begin
              || '{"source_refs": [], "artifacts": [], "review_actions": [], "history": [], "links": []}'
              || coalesce(v_beside -> m.id::text, '{}') order by m.created_at, m.id)
     from unnest(v_ids) as u (id)
-    join public.agent_memories m on m.id = u.id
-    join long_term_memory.decision_subjects s
-      on s.memory_id = m.id and s.subject_type = p_subject_type and s.subject_id = p_subject_id and s.org_id = p_org_id
-    left join public.agent_decision_ledger l on l.memory_id = m.id);
+    cross join lateral (select x.* from public.agent_memories x where x.id = u.id offset 0) as m
+    cross join lateral (
+      select x.* from long_term_memory.decision_subjects x
+      where x.memory_id = u.id and x.subject_type = p_subject_type and x.subject_id = p_subject_id offset 0) as s
+    left join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = u.id offset 0) as l on true);
 end
 $$;
 
@@ -280,14 +283,14 @@ as $$
     select 1, 'The decision ledger is not installed in this project: decisions are neither looked for nor shown.'
     where not long_term_memory.has_ledger()
     union all
-    select 2, format('%s of the recalls returned something about others too: the words of those are left out, since they may '
-                     'be about them.', count(*))
+    select 2, format('Recalls that returned something about others too: %s. Their words are left out, since they may be about '
+                     'those.', count(*))
     from jsonb_array_elements(p_recalls) as r where r.value ->> 'query' is null having count(*) > 0
     union all
-    select 3, format('%s of the decisions are about others too, who are not named.', count(*))
+    select 3, format('Decisions that are about others too, who are not named: %s.', count(*))
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'also_about')::int > 0 having count(*) > 0
     union all
-    select 4, format('%s of the decisions were erased for somebody else whom they were about as well.', count(*))
+    select 4, format('Decisions that were erased for somebody else whom they were about as well: %s.', count(*))
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean
     having count(*) > 0) as n (place, sentence)
 $$;

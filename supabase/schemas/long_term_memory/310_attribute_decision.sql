@@ -34,6 +34,7 @@ create or replace function long_term_memory.tie_earlier_traces(
   p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- unless the host has no index on the items' memories
 as $$
 begin
   insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
@@ -54,6 +55,7 @@ create or replace function long_term_memory.untie_traces(
   p_org_id uuid, p_memory_id uuid, p_subject_type text, p_subject_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
+set enable_seqscan = off
 as $$
 begin
   delete from long_term_memory.trace_subjects s

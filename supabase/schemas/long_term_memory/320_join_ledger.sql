@@ -100,9 +100,9 @@ begin
            or k.key = any (v_busy) or long_term_memory.bucket_key(s.org_id, k.key) = any (v_busy) as is_emptied
     from unnest(p_trace_ids, p_memory_ids) as i (trace_id, memory_id)
     join long_term_memory.decision_subjects s on s.memory_id = i.memory_id
-    join public.agent_memory_recall_traces t on t.id = i.trace_id
-    join long_term_memory.workspace_orgs w on w.workspace_id = t.workspace_id::text and w.org_id = s.org_id
-    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)),
+    cross join lateral (select x.* from public.agent_memory_recall_traces x where x.id = i.trace_id offset 0) as t
+    cross join lateral (select long_term_memory.subject_key(s.org_id, s.subject_type, s.subject_id)) as k (key)
+    where (select w.org_id from long_term_memory.workspace_orgs w where w.workspace_id = t.workspace_id::text) = s.org_id),
   written as (
     insert into long_term_memory.trace_subjects (trace_id, org_id, subject_type, subject_id)
     select distinct u.trace_id, u.org_id, u.subject_type, u.subject_id from tied u order by 1, 2, 3, 4
