@@ -158,6 +158,13 @@ class Memories:
             )
         ]
 
+    def recorded(self, org: str, what: str = "recalls") -> list[dict[str, Any]]:
+        """What recalls left in the organization: `recalls`, `recall_items` or `recall_subjects`."""
+        query = sql.SQL("select to_jsonb(r) from long_term_memory.{} r where r.org_id = %s").format(
+            sql.Identifier(what)
+        )
+        return [row for (row,) in self.database.service.execute(query, (org,)).fetchall()]
+
     def _past_the_rules(self, assignment: str, memory_id: str) -> None:
         with self.database.superuser.transaction():
             self.database.superuser.execute("set local session_replication_role = replica")
