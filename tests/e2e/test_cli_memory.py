@@ -175,7 +175,7 @@ def test_a_decision_is_reached_through_its_workspace(
     office: Office, candidate: str, request: pytest.FixtureRequest
 ) -> None:
     workspace = request.node.name
-    decision = record(office.run, "Anna Berg gets an offer", "--rationale", "the best interview")
+    decision = record(office.run, "Person 4711 gets an offer", "--rationale", "the best interview")
     office.refused("attribute", decision, "--about", candidate, expect=3)
     assert "belongs to the organization" in office("map", workspace)
     assert "belonged already" in office("map", workspace)
@@ -183,10 +183,10 @@ def test_a_decision_is_reached_through_its_workspace(
     assert "was already about" in office("attribute", decision, "--about", candidate)
     office.run("recall", "who gets an offer?", "--about", candidate)
     shown = office("subject-access", "--about", candidate)
-    for part in ("Anna Berg gets an offer", "the best interview", "who gets an offer?"):
+    for part in ("Person 4711 gets an offer", "the best interview", "who gets an offer?"):
         assert part in shown
-    other = record(office.run, "The desk of Anna Berg is on the second floor")
-    strings = ["--containing", "Anna Berg"]
+    other = record(office.run, "The desk of Person 4711 is on the second floor")
+    strings = ["--containing", "Person 4711"]
     assert "1 decision of the ledger" in office("erase", "--about", candidate, *strings, "--dry-run")
     receipt = office("erase", "--about", candidate, *strings, "--yes")
     assert "1 decision of the ledger, each keeps its place" in receipt

@@ -38,7 +38,7 @@ def test_every_command_of_the_guide_runs(
     monkeypatch.chdir(tmp_path)
     org = run("memory", "org", "create", "Acme", "--json").json["org_id"]
     values = {"$ORG": org, "$PERSON": new_user(installed), "$CANDIDATE": str(uuid4())}
-    values["$ID"] = record(run, "Anna Berg gets an offer", "-w", "acme")
+    values["$ID"] = record(run, "Person 4711 gets an offer", "-w", "acme")
     about = ["--about", f"candidate:{values['$CANDIDATE']}", "-o", org]
     run("memory", "map", "acme", "-o", org)
     run("memory", "attribute", values["$ID"], *about)
