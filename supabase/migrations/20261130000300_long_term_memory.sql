@@ -1174,7 +1174,8 @@ begin
       message = 'An erasure runs under READ COMMITTED only: an older snapshot would not see what was written last.',
       hint = 'Call it through the API, or in a transaction of the default isolation level.';
   end if;
-  perform pg_advisory_xact_lock(long_term_memory.bucket_key(p_org_id, long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id)));
+  perform pg_advisory_xact_lock(long_term_memory.bucket_key(
+    p_org_id, long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id)));
   perform pg_advisory_xact_lock(long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id));
 end
 $$;
@@ -1807,7 +1808,8 @@ begin
   end;
   insert into long_term_memory.recalls (id, org_id, run_id, recalled_by, query, arguments)
   values (p_recall_id, p_org_id, p_arguments ->> 'p_run_id', p_recalled_by,
-          case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end, p_arguments);
+          case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end,
+          p_arguments);
   -- one that expired and was swept since it was found must not cost the others their record
   perform 1 from long_term_memory.agent_memories m
   where m.org_id = p_org_id and m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h)
@@ -1934,6 +1936,7 @@ declare
   v_is_new     boolean;
   v_is_changed boolean;
   v_keeps      boolean;
+  v_is_models  boolean;
 begin
   -- guard
   perform long_term_memory.check_note(p_note);
@@ -1949,8 +1952,11 @@ begin
 
   -- mutate; other words were not what was reviewed, unless they come from somebody who may review
   v_keeps := not v_is_new or v_caller.role in ('admin', 'owner');
+  v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
+      author = case when v_is_models then 'model' else m.author end,
+      asserted_by = case when v_is_models then null else m.asserted_by end,
       expires_at = nullif(coalesce(p_expires_at, m.expires_at), 'infinity'),
       embedding = case when v_embedding is not null or v_is_new then v_embedding else m.embedding end,
       embedding_model = case when v_embedding is not null or v_is_new then coalesce(p_embedding_model, '')
@@ -1983,7 +1989,7 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; the text before stays in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; on the service key the words are a model''s from then on. The text before stays in its history.';
 
 -- long_term_memory/130_forget_memory.sql ----------------------------------------------------------------------------
 
@@ -2955,7 +2961,11 @@ begin
     select r.id from long_term_memory.recalls r
     where r.org_id = p_org_id and (r.query <> '' or r.arguments <> '{}') and r.id in (
       select s.recall_id from long_term_memory.recall_subjects s
-      where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id)
+      where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      union -- of a memory that was said to be about somebody else when it was returned
+      select i.recall_id from long_term_memory.agent_memories m
+      join long_term_memory.recall_items i on i.memory_id = m.id and i.org_id = p_org_id
+      where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id)
     order by r.id for no key update);
   update long_term_memory.recalls r set query = '', arguments = '{}' where r.org_id = p_org_id and r.id = any (v_recalls);
   get diagnostics v_emptied = row_count;
@@ -3318,7 +3328,8 @@ comment on function long_term_memory.erase_traces(uuid, text, uuid, uuid[]) is
 -- What ANALYZE keeps of a column for the planner is its most common and its dividing values, word by word: they would outlive
 -- the rows until the next one.
 
--- Of generated columns and of indexes over expressions, too. Names and closed lists keep theirs.
+-- Of generated columns and of indexes over expressions, too. Names and closed lists keep theirs. A posting's term is a word in
+-- eight bytes, which tells a guess at it.
 create or replace function long_term_memory.statistics_of_words(p_table regclass)
 returns table (relation regclass, name name)
 language sql stable
@@ -3333,12 +3344,29 @@ as $$
   where (c.oid = p_table or c.oid in (select i.indexrelid from pg_index i where i.indrelid = p_table and i.indexprs is not null))
     and (s.most_common_vals is not null or s.histogram_bounds is not null or s.most_common_elems is not null)
     and (c.oid <> p_table or a.attgenerated <> '' and long_term_memory.kind_of_words(t.typname) is not null
+         or p_table = to_regclass('ranked_ledger.postings') and s.attname = 'term'
          or s.attname in (select w.name from long_term_memory.word_columns(p_table) w where not w.is_name))
   order by 1, 2
 $$;
 
 comment on function long_term_memory.statistics_of_words(regclass) is
   'The columns of a table and of its indexes of which the planner keeps values that may be words.';
+
+-- CREATE STATISTICS, which nothing clears but a new ANALYZE.
+create or replace function long_term_memory.has_joint_statistics(p_table regclass)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.oid = p_table and (
+      exists (select from pg_stats_ext s
+              where s.schemaname = n.nspname and s.tablename = c.relname and s.most_common_vals is not null)
+      or exists (select from pg_stats_ext_exprs s where s.schemaname = n.nspname and s.tablename = c.relname)))
+$$;
+
+comment on function long_term_memory.has_joint_statistics(regclass) is
+  'Whether the planner keeps values of several columns, or of expressions, of a table.';
 
 create or replace function long_term_memory.renew_statistics(p_tables text[])
 returns text[] language plpgsql
@@ -3355,7 +3383,8 @@ begin
   loop
     begin
       execute format('lock table %s in share update exclusive mode nowait', v_table);
-      if to_regprocedure('pg_catalog.pg_clear_attribute_stats(text, text, text, boolean)') is not null then -- PostgreSQL 18
+      if to_regprocedure('pg_catalog.pg_clear_attribute_stats(text, text, text, boolean)') is not null -- PostgreSQL 18
+         and not long_term_memory.has_joint_statistics(v_table) then
         execute 'select pg_catalog.pg_clear_attribute_stats(n.nspname::text, c.relname::text, s.name::text, false)
                  from long_term_memory.statistics_of_words($1) s
                  join pg_catalog.pg_class c on c.oid = s.relation join pg_catalog.pg_namespace n on n.oid = c.relnamespace'
@@ -3614,8 +3643,9 @@ begin
       'erasure_id', v_erasure_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id, 'counts', v_done.counts));
   end if;
   if v_found and not p_dry_run then
-    v_statistics := long_term_memory.renew_statistics(array(
-      select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t where not t.only_names));
+    v_statistics := long_term_memory.renew_statistics(
+      array(select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t)
+      || '{ranked_ledger.postings,ranked_ledger.decision_vectors}'); -- made of words
   end if;
   return jsonb_build_object(
     'receipt_id', case when v_found or v_was_known then v_erasure_id end, 'erased_at', now(), 'dry_run', p_dry_run,
@@ -3991,7 +4021,14 @@ as $$
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'also_about')::int > 0 having count(*) > 0
     union all
     select 4, format('Decisions that were erased for somebody else whom they were about as well: %s.', count(*))
-    from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean
+    from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean having count(*) > 0
+    union all
+    select 5, format('Row level security is forced on %s, also for %I, who reads: what is shown there may not be all.',
+                     string_agg(t.name, ', '), current_user)
+    from unnest(array['public.agent_memories', 'public.agent_memory_recall_traces', 'public.agent_memory_recall_items',
+                      'public.agent_memory_source_refs', 'public.agent_memory_artifacts', 'public.thoughts',
+                      'public.agent_memory_review_actions', 'public.agent_memory_relations']) as t (name)
+    where long_term_memory.has_ledger() and row_security_active(to_regclass(t.name)::oid)
     having count(*) > 0) as n (place, sentence)
 $$;
 

@@ -433,6 +433,19 @@ def test_an_install_of_the_hosts_own_with_other_indexes_and_columns_works(full_h
     assert [one["query"] for one in answer["traces"]] == ["may an invoice change?"]
 
 
+def test_rows_that_a_policy_hides_from_the_reader_are_not_passed_over_in_silence(stores: Stores) -> None:
+    subject = somebody()
+    stores.decide("about them", subject)
+    assert not any("security" in note for note in stores.access(subject)["notes"])
+    stores.database.owner.execute("alter table agent_memories force row level security")
+    stores.database.superuser.execute("alter role postgres nobypassrls")
+    try:
+        answer = stores.access(subject)
+    finally:
+        stores.database.superuser.execute("alter role postgres bypassrls")
+    assert any("forced on public.agent_memories," in note for note in answer["notes"])
+
+
 # Who may ---------------------------------------------------------------------------------------------------------------
 
 

@@ -291,7 +291,14 @@ as $$
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'also_about')::int > 0 having count(*) > 0
     union all
     select 4, format('Decisions that were erased for somebody else whom they were about as well: %s.', count(*))
-    from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean
+    from jsonb_array_elements(p_decisions) as d where (d.value ->> 'erased_with_other')::boolean having count(*) > 0
+    union all
+    select 5, format('Row level security is forced on %s, also for %I, who reads: what is shown there may not be all.',
+                     string_agg(t.name, ', '), current_user)
+    from unnest(array['public.agent_memories', 'public.agent_memory_recall_traces', 'public.agent_memory_recall_items',
+                      'public.agent_memory_source_refs', 'public.agent_memory_artifacts', 'public.thoughts',
+                      'public.agent_memory_review_actions', 'public.agent_memory_relations']) as t (name)
+    where long_term_memory.has_ledger() and row_security_active(to_regclass(t.name)::oid)
     having count(*) > 0) as n (place, sentence)
 $$;
 
