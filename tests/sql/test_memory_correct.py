@@ -96,6 +96,30 @@ def test_new_words_lose_the_review_unless_a_reviewer_wrote_them(
     assert shared_memories.as_service(org).texts() == (["Other words"] if keeps else [])
 
 
+@pytest.mark.parametrize("asserted", [False, True])
+def test_on_the_service_key_a_correction_makes_the_words_a_models(
+    shared_memories: Memories, org: str, service: Caller, asserted: bool
+) -> None:
+    user = shared_memories.new_member("member", org)
+    person = shared_memories.as_user(user, org)
+    if asserted:
+        memory = service.id("Said by a person", author="person", asserted_by=user)
+    else:
+        memory = person.id("Said by a person", author="person")
+    same = service(
+        "correct_memory", memory_id=memory, text="Said by a person", expires_at="2999-01-01T00:00:00Z"
+    )
+    assert same["author"] == "person"
+    answer = service("correct_memory", memory_id=memory, text="Never said by a person")
+    assert (answer["author"], answer["asserted_by"]) == ("model", None)
+    assert person.texts() == []
+    assert person.texts(include_unreviewed=True) == ["Never said by a person"]
+    boss = shared_memories.as_member("admin", org)
+    assert [one["memory_id"] for one in boss("pending_reviews")["memories"]] == [memory]
+    if not asserted:  # whose it was may still take it back
+        assert person("forget_memory", memory_id=memory)["already"] is False
+
+
 def test_an_unchanged_text_changes_nothing(shared_memories: Memories, service: Caller) -> None:
     request = {"expires_at": "2999-01-01T00:00:00Z", "embedding": "[1,0]", "embedding_model": "small"}
     before = service.remember("Same", **request)

@@ -77,7 +77,8 @@ begin
       message = 'An erasure runs under READ COMMITTED only: an older snapshot would not see what was written last.',
       hint = 'Call it through the API, or in a transaction of the default isolation level.';
   end if;
-  perform pg_advisory_xact_lock(long_term_memory.bucket_key(p_org_id, long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id)));
+  perform pg_advisory_xact_lock(long_term_memory.bucket_key(
+    p_org_id, long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id)));
   perform pg_advisory_xact_lock(long_term_memory.subject_key(p_org_id, p_subject_type, p_subject_id));
 end
 $$;

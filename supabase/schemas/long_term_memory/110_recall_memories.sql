@@ -138,7 +138,8 @@ begin
   end;
   insert into long_term_memory.recalls (id, org_id, run_id, recalled_by, query, arguments)
   values (p_recall_id, p_org_id, p_arguments ->> 'p_run_id', p_recalled_by,
-          case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end, p_arguments);
+          case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end,
+          p_arguments);
   -- one that expired and was swept since it was found must not cost the others their record
   perform 1 from long_term_memory.agent_memories m
   where m.org_id = p_org_id and m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h)

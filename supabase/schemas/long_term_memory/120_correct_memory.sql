@@ -35,6 +35,7 @@ declare
   v_is_new     boolean;
   v_is_changed boolean;
   v_keeps      boolean;
+  v_is_models  boolean;
 begin
   -- guard
   perform long_term_memory.check_note(p_note);
@@ -50,8 +51,11 @@ begin
 
   -- mutate; other words were not what was reviewed, unless they come from somebody who may review
   v_keeps := not v_is_new or v_caller.role in ('admin', 'owner');
+  v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
+      author = case when v_is_models then 'model' else m.author end,
+      asserted_by = case when v_is_models then null else m.asserted_by end,
       expires_at = nullif(coalesce(p_expires_at, m.expires_at), 'infinity'),
       embedding = case when v_embedding is not null or v_is_new then v_embedding else m.embedding end,
       embedding_model = case when v_embedding is not null or v_is_new then coalesce(p_embedding_model, '')
@@ -84,4 +88,4 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; the text before stays in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; on the service key the words are a model''s from then on. The text before stays in its history.';
