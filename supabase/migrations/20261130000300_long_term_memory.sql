@@ -692,7 +692,8 @@ create table if not exists long_term_memory.memory_events (
   text_before text,
   at          timestamptz not null default now()
 );
-create index if not exists memory_events_memory_idx on long_term_memory.memory_events (memory_id, id);
+-- the organization is in each index by memory: without statistics it would be looked up by itself, once for every memory
+create index if not exists memory_events_memory_idx on long_term_memory.memory_events (memory_id, org_id, id);
 create index if not exists memory_events_org_idx on long_term_memory.memory_events (org_id);
 comment on table long_term_memory.memory_events is 'What became of a memory: written, corrected, reviewed, forgotten, erased; by whom, and in which grade.';
 
@@ -718,7 +719,7 @@ create table if not exists long_term_memory.recall_items (
   relevance_source text not null,
   primary key (recall_id, memory_id)
 );
-create index if not exists recall_items_memory_idx on long_term_memory.recall_items (memory_id);
+create index if not exists recall_items_memory_idx on long_term_memory.recall_items (memory_id, org_id);
 create index if not exists recall_items_org_idx on long_term_memory.recall_items (org_id);
 comment on table long_term_memory.recall_items is 'Which memories a recall returned.';
 
@@ -811,7 +812,7 @@ create table if not exists long_term_memory.idempotency_keys (
   created_at timestamptz not null default now(),
   primary key (org_id, key)
 );
-create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id);
+create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id, org_id);
 comment on table long_term_memory.idempotency_keys is
   'Which request a key stood for, and the memory that it wrote.';
 
@@ -1765,7 +1766,8 @@ $$;
 
 comment on function long_term_memory.recall_hint(long_term_memory.question) is 'Why an answer may be empty, and what to do.';
 
--- Somebody's erasure may have ended while their lock was waited for.
+-- Somebody's erasure may have ended while their lock was waited for. Row by row by their ids: before a table was ever analysed,
+-- a join was planned through all memories of the organization, once for each hit.
 create or replace function long_term_memory.read_again(p_question long_term_memory.question, p_ranked jsonb)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
@@ -1777,13 +1779,17 @@ declare
   v_hits  jsonb;
 begin
   select array_agg(m.subject_type), array_agg(m.subject_id) into v_types, v_about
-  from long_term_memory.agent_memories m where m.org_id = (p_question).org_id and m.id = any (v_ids);
+  from unnest(v_ids) as u (id)
+  cross join lateral (select a.* from long_term_memory.agent_memories a where a.id = u.id offset 0) as m
+  where m.org_id = (p_question).org_id;
   perform long_term_memory.share_subjects(
     (p_question).org_id, v_types || (p_question).subject_type, v_about || (p_question).subject_id);
-  select coalesce(jsonb_agg(long_term_memory.memory_hit(m, r.value, p_question) order by r.ordinality), '[]') into v_hits
+  select coalesce(jsonb_agg(long_term_memory.memory_hit(f.a, r.value, p_question) order by r.ordinality), '[]') into v_hits
   from jsonb_array_elements(p_ranked) with ordinality as r
-  join long_term_memory.agent_memories m on m.id = (r.value ->> 'memory_id')::uuid and m.org_id = (p_question).org_id
-  where m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
+  cross join lateral (
+    select a from long_term_memory.agent_memories a where a.id = (r.value ->> 'memory_id')::uuid offset 0) as f
+  cross join lateral (select (f.a).*) as m
+  where m.org_id = (p_question).org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
     and long_term_memory.may_be_recalled(m.review_outcome, m.author, (p_question).with_unreviewed);
   return v_hits;
 end
@@ -1811,13 +1817,12 @@ begin
           case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end,
           p_arguments);
   -- one that expired and was swept since it was found must not cost the others their record
-  perform 1 from long_term_memory.agent_memories m
-  where m.org_id = p_org_id and m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h)
-  order by m.id for key share;
-  insert into long_term_memory.recall_items (recall_id, org_id, memory_id, rank, score, relevance_source)
-  select p_recall_id, p_org_id, m.id, (h.value ->> 'rank')::int, (h.value ->> 'score')::float8, h.value ->> 'relevance_source'
-  from jsonb_array_elements(p_hits) as h
-  join long_term_memory.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid and m.org_id = p_org_id;
+  for v_hit in select h.value from jsonb_array_elements(p_hits) as h order by h.value ->> 'memory_id' loop
+    insert into long_term_memory.recall_items (recall_id, org_id, memory_id, rank, score, relevance_source)
+    select p_recall_id, p_org_id, m.id, (v_hit ->> 'rank')::int, (v_hit ->> 'score')::float8, v_hit ->> 'relevance_source'
+    from long_term_memory.agent_memories m
+    where m.org_id = p_org_id and m.id = (v_hit ->> 'memory_id')::uuid;
+  end loop;
   insert into long_term_memory.recall_subjects (recall_id, org_id, subject_type, subject_id)
   select distinct p_recall_id, p_org_id, s.subject_type, s.subject_id
   from (select h.value ->> 'subject_type', (h.value ->> 'subject_id')::uuid from jsonb_array_elements(p_hits) as h
@@ -3026,8 +3031,9 @@ comment on function long_term_memory.keep_digests(uuid, uuid, text, uuid, text[]
 -- long_term_memory/230_erase_decisions.sql --------------------------------------------------------------------------
 
 -- An erasure in the ledger. A decision keeps its place: ids, step, importance, edges, lifecycle; none of its words.
--- Everybody locks in one order, so that an erasure neither meets a deadlock nor causes one: standings, traces, memories, items,
--- ledger rows, each by its key. Standings come first since nobody else waits for one: who finds it held leaves a mark.
+-- Everybody locks in one order, so that an erasure neither meets a deadlock nor causes one: standings, traces, memories, edges,
+-- relations, items, ledger rows, each by its key. Standings come first since nobody else waits for one: who finds it held
+-- leaves a mark. Ledger rows come last since a recall counts in them, with all that it has written in its hands.
 
 create or replace function long_term_memory.attributed_decisions(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_workspaces text[])
@@ -3056,11 +3062,13 @@ begin
   perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
   where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
   order by m.id for key share;
+  perform from public.agent_decision_edges e
+  where e.from_memory_id = any (p_touched) or e.to_memory_id = any (p_touched) order by e.id for no key update;
+  perform from public.agent_memory_relations r
+  where r.from_memory_id = any (p_touched) or r.to_memory_id = any (p_touched) order by r.id for no key update;
   perform from public.agent_memory_recall_items i
   where i.memory_id = any (p_touched) or i.trace_id = any (p_traces) order by i.trace_id, i.memory_id for no key update;
   perform from public.agent_decision_ledger l where l.memory_id = any (p_touched) order by l.memory_id for no key update;
-  perform from public.agent_decision_edges e
-  where e.from_memory_id = any (p_touched) or e.to_memory_id = any (p_touched) order by e.id for no key update;
 end
 $$;
 
@@ -4091,6 +4099,7 @@ comment on function long_term_memory.subject_access(uuid, text, uuid) is
 create or replace function public.subject_access(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
+set statement_timeout = '60s' -- of a person about whom much is held; the API takes it over for the request
 as $$ select long_term_memory.subject_access(p_org_id, p_subject_type, p_subject_id) $$;
 
 comment on function public.subject_access(uuid, text, uuid) is

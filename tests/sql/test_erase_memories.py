@@ -184,6 +184,16 @@ def test_who_was_forgotten_or_expired_has_a_receipt_although_nothing_is_left(sce
     assert (answer["receipt_id"] is not None, counted(answer)) == (True, {"recalls": 1})
 
 
+def test_a_question_that_returned_what_only_later_was_said_to_be_theirs_is_emptied(scene: Scene) -> None:
+    """A memory was about somebody else by mistake, and the service role put it right."""
+    mistaken, subject = str(uuid4()), str(uuid4())
+    memory_id = scene.remember(WORD, mistaken, author="person")
+    scene.service("recall_memories", query=WORD)
+    scene.do("update long_term_memory.agent_memories set subject_id = %s where id = %s", subject, memory_id)
+    assert counted(scene.erase(subject)) == {"memories": 1, "recalls": 1}
+    assert scene.left(WORD) == set()
+
+
 class TestCallers:
     def erase(self, caller: Any, subject: str, kind: str = "user", **arguments: Any) -> Any:
         return caller("erase_subject", subject_type=kind, subject_id=subject, **arguments)

@@ -13,7 +13,8 @@ begin
   -- lock, tombstones of before too: what their history holds goes now
   v_all := array(
     select m.id from long_term_memory.agent_memories m
-    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id order by m.id for no key update);
+    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
+    order by m.id for no key update);
 
   -- mutate
   update long_term_memory.memory_events e set text_before = null, note = null
@@ -45,7 +46,11 @@ begin
     select r.id from long_term_memory.recalls r
     where r.org_id = p_org_id and (r.query <> '' or r.arguments <> '{}') and r.id in (
       select s.recall_id from long_term_memory.recall_subjects s
-      where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id)
+      where s.org_id = p_org_id and s.subject_type = p_subject_type and s.subject_id = p_subject_id
+      union -- of a memory that was said to be about somebody else when it was returned
+      select i.recall_id from long_term_memory.agent_memories m
+      join long_term_memory.recall_items i on i.memory_id = m.id and i.org_id = p_org_id
+      where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id)
     order by r.id for no key update);
   update long_term_memory.recalls r set query = '', arguments = '{}' where r.org_id = p_org_id and r.id = any (v_recalls);
   get diagnostics v_emptied = row_count;
@@ -70,7 +75,8 @@ begin
     union
     select e.text_before from long_term_memory.memory_events e
     join long_term_memory.agent_memories m on m.id = e.memory_id and m.org_id = e.org_id
-    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id and e.text_before is not null);
+    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
+      and e.text_before is not null);
   if p_decisions <> '{}' then
     v_texts := v_texts || array(
       select m.content::text from public.agent_memories m where m.id = any (p_decisions) and m.content <> '[erased]');

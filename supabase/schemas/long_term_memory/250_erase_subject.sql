@@ -84,6 +84,23 @@ $$;
 
 comment on function long_term_memory.triggers_of_the_host() is 'Triggers of others that run after an update or a delete of what an erasure changes.';
 
+create or replace function long_term_memory.views_with_rows()
+returns text[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive views as ( -- also those over views
+    select r.ev_class as view
+    from pg_depend d join pg_rewrite r on r.oid = d.objid and d.classid = 'pg_rewrite'::regclass
+    join long_term_memory.searched_tables(long_term_memory.has_ledger()) s on d.refobjid = to_regclass(s.name)
+    union
+    select r.ev_class from views v
+    join pg_depend d on d.refobjid = v.view and d.classid = 'pg_rewrite'::regclass join pg_rewrite r on r.oid = d.objid)
+  select array(select c.oid::regclass::text from views v join pg_class c on c.oid = v.view where c.relkind = 'm' order by 1)
+$$;
+
+comment on function long_term_memory.views_with_rows() is
+  'Materialized views over what an erasure changes: they keep rows as they were until they are refreshed.';
+
 create or replace function long_term_memory.erasure_notes(p_counts jsonb, p_statistics text[])
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
@@ -105,8 +122,11 @@ as $$
     (5, (select format('Triggers of this project ran, and may have copied rows as they were: %s.', array_to_string(t.names, ', '))
          from long_term_memory.triggers_of_the_host() as t (names)
          where t.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
-    (6, 'Free text that nothing ties to the subject is out of reach, unless it holds one of the strings that were given.'),
-    (7, 'Dead versions of rows are removed by vacuum; backups, the log and replicas of another age are outside of this database.')
+    (6, (select format('Materialized views keep what they read before: refresh %s.', array_to_string(v.names, ', '))
+         from long_term_memory.views_with_rows() as v (names)
+         where v.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
+    (7, 'Free text that nothing ties to the subject is out of reach, unless it holds one of the strings that were given.'),
+    (8, 'Dead versions of rows are removed by vacuum; backups, the log and replicas of another age are outside of this database.')
   ) as n (position, note) where n.note is not null
 $$;
 
@@ -231,8 +251,9 @@ begin
       'erasure_id', v_erasure_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id, 'counts', v_done.counts));
   end if;
   if v_found and not p_dry_run then
-    v_statistics := long_term_memory.renew_statistics(array(
-      select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t where not t.only_names));
+    v_statistics := long_term_memory.renew_statistics(
+      array(select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t)
+      || '{ranked_ledger.postings,ranked_ledger.decision_vectors}'); -- made of words
   end if;
   return jsonb_build_object(
     'receipt_id', case when v_found or v_was_known then v_erasure_id end, 'erased_at', now(), 'dry_run', p_dry_run,
