@@ -40,7 +40,8 @@ create table if not exists long_term_memory.memory_events (
   text_before text,
   at          timestamptz not null default now()
 );
-create index if not exists memory_events_memory_idx on long_term_memory.memory_events (memory_id, id);
+-- the organization is in each index by memory: without statistics it would be looked up by itself, once for every memory
+create index if not exists memory_events_memory_idx on long_term_memory.memory_events (memory_id, org_id, id);
 create index if not exists memory_events_org_idx on long_term_memory.memory_events (org_id);
 comment on table long_term_memory.memory_events is 'What became of a memory: written, corrected, reviewed, forgotten, erased; by whom, and in which grade.';
 
@@ -66,7 +67,7 @@ create table if not exists long_term_memory.recall_items (
   relevance_source text not null,
   primary key (recall_id, memory_id)
 );
-create index if not exists recall_items_memory_idx on long_term_memory.recall_items (memory_id);
+create index if not exists recall_items_memory_idx on long_term_memory.recall_items (memory_id, org_id);
 create index if not exists recall_items_org_idx on long_term_memory.recall_items (org_id);
 comment on table long_term_memory.recall_items is 'Which memories a recall returned.';
 
@@ -159,7 +160,7 @@ create table if not exists long_term_memory.idempotency_keys (
   created_at timestamptz not null default now(),
   primary key (org_id, key)
 );
-create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id);
+create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id, org_id);
 comment on table long_term_memory.idempotency_keys is
   'Which request a key stood for, and the memory that it wrote.';
 

@@ -361,6 +361,7 @@ comment on function long_term_memory.subject_access(uuid, text, uuid) is
 create or replace function public.subject_access(p_org_id uuid, p_subject_type text, p_subject_id uuid)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
+set statement_timeout = '60s' -- of a person about whom much is held; the API takes it over for the request
 as $$ select long_term_memory.subject_access(p_org_id, p_subject_type, p_subject_id) $$;
 
 comment on function public.subject_access(uuid, text, uuid) is
