@@ -260,6 +260,14 @@ return (select sum(cardinality(x.positions)) from unnest(p_lexemes) as x where p
 
 comment on function ranked_ledger.occurrences(tsvector, jsonb) is 'How often any of these words stands in a text.';
 
+create or replace function ranked_ledger.has_any(p_words jsonb)
+returns tsquery language sql immutable parallel safe strict
+return (select string_agg('''' || replace(replace(k.word, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery
+        from jsonb_object_keys(p_words) as k (word) having count(*) <= 100);
+
+comment on function ranked_ledger.has_any(jsonb) is
+  'What a text matches that has any of these words, for @@: most rows need not be counted then. Null without words, and for more than 100, which take longer to look for than to count.';
+
 -- Each argument stands once in the body, so that it is inlined and evaluated once, the count only where no cosine is possible.
 create or replace function ranked_ledger.text_or_cosine(
   p_lexemes tsvector, p_embedding vector, p_comparable boolean, p_words jsonb, p_query_embedding vector)
@@ -435,8 +443,8 @@ create or replace function ranked_ledger.shared_functions()
 returns text[] language sql immutable parallel safe
 return array[
   'any_word', 'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency',
-  'fence_tokens', 'match_count', 'max_matches', 'occurrences', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency',
-  'relevance', 'saturate', 'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
+  'fence_tokens', 'has_any', 'match_count', 'max_matches', 'occurrences', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any',
+  'recency', 'relevance', 'saturate', 'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
 
 comment on function ranked_ledger.shared_functions() is
   'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
@@ -1499,11 +1507,11 @@ do $do$
 begin
   if to_regtype('long_term_memory.question') is null then
     create type long_term_memory.question as (
-      org_id uuid, words jsonb, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
+      org_id uuid, words jsonb, has_any tsquery, counts_all boolean, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
       workspace_id text, match_count int, half_life float8, w_similarity float8, w_recency float8, min_relevance float8,
       with_unreviewed boolean);
     comment on type long_term_memory.question is
-      'The arguments of a recall of memories, checked, with their defaults. No words: no text was given. min_relevance null: none.';
+      'The arguments of a recall of memories, checked, with their defaults. No words: no text was given. has_any: what a text matches that has one of them; counts_all: there is no such query. min_relevance null: none.';
   end if;
 end
 $do$;
@@ -1542,7 +1550,7 @@ begin
       from (
         select ranked_ledger.text_or_cosine(
                  m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
-                 q.words, q.embedding) as relevance,
+                 case when q.counts_all or m.search_lexemes @@ q.has_any then q.words end, q.embedding) as relevance,
                ranked_ledger.recency(long_term_memory.age_days(m.created_date), q.half_life) as recency
         from (
           select a.* from long_term_memory.agent_memories a
@@ -1585,7 +1593,7 @@ begin
     from (
       select m.id, m.created_date, ranked_ledger.text_or_cosine(
                m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
-               q.words, q.embedding) as relevance
+               case when q.counts_all or m.search_lexemes @@ q.has_any then q.words end, q.embedding) as relevance
       from long_term_memory.agent_memories m
       where m.org_id = q.org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
         and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)
@@ -1712,6 +1720,8 @@ begin
           ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0));
   q.org_id := p_org_id;
   q.words := ranked_ledger.any_word('pg_catalog.english', p_query);
+  q.has_any := ranked_ledger.has_any(q.words);
+  q.counts_all := q.has_any is null and q.words <> '{}';
   q.embedding := long_term_memory.embedding_of(p_query_embedding, p_embedding_model);
   q.embedding_model := p_embedding_model;
   q.dims := vector_dims(q.embedding);
@@ -1806,6 +1816,8 @@ returns boolean language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a memory locked for as long as it likes; the answer does not wait for the record
 as $$
+declare
+  v_held uuid[];
 begin
   begin
     perform long_term_memory.note_run(p_arguments ->> 'p_run_id');
@@ -1817,12 +1829,16 @@ begin
           case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end,
           p_arguments);
   -- one that expired and was swept since it was found must not cost the others their record
-  for v_hit in select h.value from jsonb_array_elements(p_hits) as h order by h.value ->> 'memory_id' loop
-    insert into long_term_memory.recall_items (recall_id, org_id, memory_id, rank, score, relevance_source)
-    select p_recall_id, p_org_id, m.id, (v_hit ->> 'rank')::int, (v_hit ->> 'score')::float8, v_hit ->> 'relevance_source'
-    from long_term_memory.agent_memories m
-    where m.org_id = p_org_id and m.id = (v_hit ->> 'memory_id')::uuid;
-  end loop;
+  v_held := array(
+    select m.id
+    from (select (h.value ->> 'memory_id')::uuid as id from jsonb_array_elements(p_hits) as h order by 1) as u
+    cross join lateral (
+      select a.id, a.org_id from long_term_memory.agent_memories a where a.id = u.id offset 0 for key share) as m
+    where m.org_id = p_org_id);
+  insert into long_term_memory.recall_items (recall_id, org_id, memory_id, rank, score, relevance_source)
+  select p_recall_id, p_org_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int, (h.value ->> 'score')::float8,
+         h.value ->> 'relevance_source'
+  from jsonb_array_elements(p_hits) as h where (h.value ->> 'memory_id')::uuid = any (v_held);
   insert into long_term_memory.recall_subjects (recall_id, org_id, subject_type, subject_id)
   select distinct p_recall_id, p_org_id, s.subject_type, s.subject_id
   from (select h.value ->> 'subject_type', (h.value ->> 'subject_id')::uuid from jsonb_array_elements(p_hits) as h
@@ -2497,8 +2513,8 @@ begin
   execute format('select count(*) from %s t where %s', p_table, v_where) into v_left using p_ids;
   if v_left > 0 then
     raise sqlstate 'RL500' using
-      message = format('%s rows of %s could not be emptied: a trigger of the table puts back what was there. Nothing was erased.',
-                       v_left, p_table),
+      message = format('%s rows of %s could not be emptied: a trigger of the table puts back what was there. '
+                       'Nothing was erased.', v_left, p_table),
       hint = 'Disable that trigger for the erasure, or have it let this through; `\d` of the table shows its triggers.';
   end if;
   return v_ids;
@@ -2530,7 +2546,7 @@ begin
   if v_problem is not null then
     raise sqlstate '22023' using
       message = format('p_also_containing %s.', v_problem),
-      hint = 'Give up to 50 exact strings of 6 to 1,000 characters: shorter ones stand in words that have nothing to do with it.';
+      hint = 'Give up to 50 exact strings of 6 to 1,000 characters: shorter ones stand in words of all sorts.';
   end if;
   -- the longest first: one that holds another goes as a whole
   return array(select u.string from unnest(p_strings) as u (string) group by u.string
@@ -2775,16 +2791,19 @@ set search_path = public, extensions, pg_temp
 as $$
   with scopes as (
     select 't.workspace_id::text = any ($2)' as own,
-           'exists (select from public.agent_memories x where x.id = t.%s and x.workspace_id::text = any ($2))' as memorys)
+           'exists (select from public.agent_memories x where x.id = t.%s and x.workspace_id::text = any ($2))' as memorys,
+           'exists (select from public.agent_memories x where x.id = t.from_memory_id and x.workspace_id::text = any ($2))
+            and exists (select from public.agent_memories x where x.id = t.to_memory_id and x.workspace_id::text = any ($2))' as ends)
   select t.name, t.scope, t.only_names
   from scopes s cross join lateral (values
     (1, 'public.agent_memory_recall_traces', s.own, false),
     (2, 'public.agent_memories', s.own, false),
     (3, 'public.agent_memory_recall_items',
-     'exists (select from public.agent_memory_recall_traces x where x.id = t.trace_id and x.workspace_id::text = any ($2))', false),
+     'exists (select from public.agent_memory_recall_traces x
+              where x.id = t.trace_id and x.workspace_id::text = any ($2))', false),
     (4, 'public.agent_decision_ledger', format(s.memorys, 'memory_id'), false),
-    (5, 'public.agent_decision_edges', format(s.memorys, 'from_memory_id') || ' and ' || format(s.memorys, 'to_memory_id'), false),
-    (6, 'public.agent_memory_relations', format(s.memorys, 'from_memory_id') || ' and ' || format(s.memorys, 'to_memory_id'), false),
+    (5, 'public.agent_decision_edges', s.ends, false),
+    (6, 'public.agent_memory_relations', s.ends, false),
     (7, 'public.agent_memory_source_refs', format(s.memorys, 'memory_id'), false),
     (8, 'public.agent_memory_artifacts', format(s.memorys, 'memory_id'), false),
     (9, 'public.agent_memory_review_actions', format(s.memorys, 'memory_id'), false),
@@ -2792,10 +2811,12 @@ as $$
     (11, 'ranked_ledger.enrolment_failures', s.own, false),
     (12, 'public.agent_memory_audit_events',
      'coalesce(t.workspace_id::text, (select x.workspace_id::text from public.agent_memories x where x.id = t.memory_id),
-               (select x.workspace_id::text from public.agent_memory_recall_traces x where x.id = t.trace_id)) = any ($2)', false),
+               (select x.workspace_id::text from public.agent_memory_recall_traces x where x.id = t.trace_id))
+      = any ($2)', false),
     (13, 'public.thoughts',
      'exists (select from public.agent_memories x where x.thought_id = t.id)
-      and not exists (select from public.agent_memories x where x.thought_id = t.id and x.workspace_id::text <> all ($2))', false),
+      and not exists (select from public.agent_memories x
+                      where x.thought_id = t.id and x.workspace_id::text <> all ($2))', false),
     (14, 'ranked_ledger.streams', s.own, true),
     (15, 'ranked_ledger.idempotency_keys', s.own, true),
     (16, 'long_term_memory.agent_memories', 't.org_id = $1', false),
@@ -2893,19 +2914,22 @@ declare
 begin
   for v_table in
     select t.name,
-           case t.name when 'public.agent_decision_ledger' then '{search_lexemes}' -- a trigger's
-                       when 'long_term_memory.agent_memories' then '{asserted_by}'
-                       when 'long_term_memory.memory_events' then '{outcome,grade,asserted_by}' else '{}' end::text[] as keep,
-           case t.name when 'long_term_memory.agent_memories' then jsonb_build_object( -- a mark may be longer than what it stands for
-                         'text', $e$case when octet_length(r.text) > 65536 then left(r.text, 16384) else r.text end$e$,
-                         'embedding_model', $e$case when r.is_reworded then '' else t.embedding_model end$e$) else '{}' end as set
+           case t.name
+             when 'public.agent_decision_ledger' then '{search_lexemes}' -- a trigger's
+             when 'long_term_memory.agent_memories' then '{asserted_by}'
+             when 'long_term_memory.memory_events' then '{outcome,grade,asserted_by}' else '{}' end::text[] as keep,
+           case t.name
+             when 'long_term_memory.agent_memories' then jsonb_build_object( -- a mark may be longer than what it stands for
+               'text', $e$case when octet_length(r.text) > 65536 then left(r.text, 16384) else r.text end$e$,
+               'embedding_model', $e$case when r.is_reworded then '' else t.embedding_model end$e$) else '{}' end as set
     from long_term_memory.searched_tables(true) t where p_found ? t.name
   loop
     v_keys := long_term_memory.clean_rows(
       v_table.name::regclass, long_term_memory.keys_found(p_found, v_table.name), p_strings, v_table.keep, v_table.set);
     v_cleaned := v_cleaned + cardinality(v_keys);
     if v_table.name = 'long_term_memory.agent_memories' then
-      perform long_term_memory.note_event(p_org_id, u.key::uuid, 'redacted', p_caller, p_asserted_by) from unnest(v_keys) as u (key);
+      perform long_term_memory.note_event(p_org_id, u.key::uuid, 'redacted', p_caller, p_asserted_by)
+      from unnest(v_keys) as u (key);
       update long_term_memory.idempotency_keys k set digest = ''
       where k.org_id = p_org_id and k.memory_id = any (v_keys::uuid[]) and k.digest <> '';
     end if;
@@ -2934,7 +2958,8 @@ begin
   -- lock, tombstones of before too: what their history holds goes now
   v_all := array(
     select m.id from long_term_memory.agent_memories m
-    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id order by m.id for no key update);
+    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
+    order by m.id for no key update);
 
   -- mutate
   update long_term_memory.memory_events e set text_before = null, note = null
@@ -2995,7 +3020,8 @@ begin
     union
     select e.text_before from long_term_memory.memory_events e
     join long_term_memory.agent_memories m on m.id = e.memory_id and m.org_id = e.org_id
-    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id and e.text_before is not null);
+    where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
+      and e.text_before is not null);
   if p_decisions <> '{}' then
     v_texts := v_texts || array(
       select m.content::text from public.agent_memories m where m.id = any (p_decisions) and m.content <> '[erased]');
@@ -3075,7 +3101,7 @@ $$;
 comment on function long_term_memory.lock_decisions(uuid[], uuid[]) is
   'Locks decisions and traces, with what hangs on them, for an erasure.';
 
--- Which policy ranked, and whether a use was counted, are no words: statistics rest on them, and a use must not be counted twice.
+-- Which policy ranked, and whether a use was counted, are no words: statistics rest on them, and a use is counted once.
 create or replace function long_term_memory.kept_facts(p_document jsonb)
 returns jsonb language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
@@ -3106,12 +3132,13 @@ begin
   v_changed := long_term_memory.empty_rows(
     'public.agent_memories', 'id', p_decisions,
     '{visibility,memory_type,provenance_status,created_by,runtime_name,runtime_version,provider,model,review_status}',
-    v_text || '{"thought_id": "null", "can_use_as_instruction": "false",
-                "lifecycle_status": "case when t.lifecycle_status = ''superseded'' then t.lifecycle_status else ''rejected'' end"}')::uuid[];
+    v_text || jsonb_build_object('thought_id', 'null', 'can_use_as_instruction', 'false', 'lifecycle_status',
+      $e$case when t.lifecycle_status = 'superseded' then t.lifecycle_status else 'rejected' end$e$))::uuid[];
   v_rows := long_term_memory.empty_rows(
     'public.agent_decision_ledger', 'memory_id', p_decisions, '{}',
     jsonb_build_object('pinned', 'false', 'search_lexemes', $e$ranked_ledger.decision_lexemes(
-      ranked_ledger.text_config(t.workspace_id), (select m.content from public.agent_memories m where m.id = t.memory_id), null)$e$),
+      ranked_ledger.text_config(t.workspace_id),
+      (select m.content from public.agent_memories m where m.id = t.memory_id), null)$e$),
     'updated_at = now()');
   return array(
     select unnest(v_changed)
@@ -3222,7 +3249,8 @@ begin
   -- where the ledger could not follow its memory, it noted why, and the note may quote what could not be read
   delete from ranked_ledger.enrolment_failures f where f.memory_id = any (p_touched) and f.operation = 'follow';
   update public.agent_decision_ledger l set search_lexemes = d.lexemes
-  from (select r.memory_id, ranked_ledger.decision_lexemes(ranked_ledger.text_config(r.workspace_id), m.content, r.rationale) as lexemes
+  from (select r.memory_id,
+               ranked_ledger.decision_lexemes(ranked_ledger.text_config(r.workspace_id), m.content, r.rationale) as lexemes
         from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
         where r.memory_id = any (p_touched) offset 0) as d
   where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;
@@ -3284,8 +3312,8 @@ comment on function long_term_memory.erase_decisions(uuid, text, uuid, uuid[], u
 
 -- long_term_memory/240_erase_traces.sql -----------------------------------------------------------------------------
 
--- Traces of the ledger. One belongs to a subject when it returned a decision about them, or when its caller said so: its question
--- and payload go. Who reads the items for what was used and ignored reads the same numbers as before.
+-- Traces of the ledger. One belongs to a subject when it returned a decision about them, or when its caller said so: its
+-- question and payload go. Who reads the items for what was used and ignored reads the same numbers as before.
 
 create or replace function long_term_memory.traces_of(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_workspaces text[], p_decisions uuid[])
@@ -3349,7 +3377,8 @@ as $$
   join pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname and not s.inherited
   left join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname
   left join pg_type t on t.oid = a.atttypid
-  where (c.oid = p_table or c.oid in (select i.indexrelid from pg_index i where i.indrelid = p_table and i.indexprs is not null))
+  where (c.oid = p_table
+         or c.oid in (select i.indexrelid from pg_index i where i.indrelid = p_table and i.indexprs is not null))
     and (s.most_common_vals is not null or s.histogram_bounds is not null or s.most_common_elems is not null)
     and (c.oid <> p_table or a.attgenerated <> '' and long_term_memory.kind_of_words(t.typname) is not null
          or p_table = to_regclass('ranked_ledger.postings') and s.attname = 'term'
@@ -3429,7 +3458,8 @@ begin
 end
 $$;
 
-comment on function long_term_memory.hold_erasures(uuid) is 'Held by an erasure until its commit: one at a time in an organization.';
+comment on function long_term_memory.hold_erasures(uuid) is
+  'Held by an erasure until its commit: one at a time in an organization.';
 
 -- A workspace must not go to another organization while its decisions are erased for this one.
 create or replace function long_term_memory.hold_workspaces(p_org_id uuid)
@@ -3497,12 +3527,31 @@ as $$
     select format('%s on %s', t.tgname, t.tgrelid::regclass)
     from pg_trigger t join pg_proc p on p.oid = t.tgfoid
     join long_term_memory.searched_tables(long_term_memory.has_ledger()) s on t.tgrelid = to_regclass(s.name)
-    where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype & 24 <> 0 and t.tgtype & 2 = 0 -- after update or delete
+    where not t.tgisinternal and t.tgenabled in ('O', 'A')
+      and t.tgtype & 24 <> 0 and t.tgtype & 2 = 0 -- after an update or a delete
       and p.pronamespace <> 'long_term_memory'::regnamespace and p.pronamespace is distinct from to_regnamespace('ranked_ledger')
     order by 1)
 $$;
 
-comment on function long_term_memory.triggers_of_the_host() is 'Triggers of others that run after an update or a delete of what an erasure changes.';
+comment on function long_term_memory.triggers_of_the_host() is
+  'Triggers of others that run after an update or a delete of what an erasure changes.';
+
+create or replace function long_term_memory.views_with_rows()
+returns text[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive views as ( -- also those over views
+    select r.ev_class as view
+    from pg_depend d join pg_rewrite r on r.oid = d.objid and d.classid = 'pg_rewrite'::regclass
+    join long_term_memory.searched_tables(long_term_memory.has_ledger()) s on d.refobjid = to_regclass(s.name)
+    union
+    select r.ev_class from views v
+    join pg_depend d on d.refobjid = v.view and d.classid = 'pg_rewrite'::regclass join pg_rewrite r on r.oid = d.objid)
+  select array(select c.oid::regclass::text from views v join pg_class c on c.oid = v.view where c.relkind = 'm' order by 1)
+$$;
+
+comment on function long_term_memory.views_with_rows() is
+  'Materialized views over what an erasure changes: they keep rows as they were until they are refreshed.';
 
 create or replace function long_term_memory.erasure_notes(p_counts jsonb, p_statistics text[])
 returns jsonb language sql stable
@@ -3517,16 +3566,20 @@ as $$
       '%s thoughts stay, unlinked, since other memories point to them; give exact strings to clean what is in them.',
       p_counts ->> 'thoughts_shared') end),
     (3, case when (p_counts ->> 'names_left')::int > 0 then format(
-      '%s names of workspaces, projects, tasks, channels, runs or keys hold one of the strings. Others refer to them, so they stay.',
+      '%s names of workspaces, projects, tasks, channels, runs or keys hold one of the strings, and stay: others refer to them.',
       p_counts ->> 'names_left') end),
     (4, case when cardinality(p_statistics) > 0 then format(
       'The planner''s statistics of %s could not be renewed and may quote values: run ANALYZE on them when they hold rows.',
       array_to_string(p_statistics, ', ')) end),
-    (5, (select format('Triggers of this project ran, and may have copied rows as they were: %s.', array_to_string(t.names, ', '))
+    (5, (select format('Triggers of this project ran, and may have copied rows as they were: %s.',
+                       array_to_string(t.names, ', '))
          from long_term_memory.triggers_of_the_host() as t (names)
          where t.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
-    (6, 'Free text that nothing ties to the subject is out of reach, unless it holds one of the strings that were given.'),
-    (7, 'Dead versions of rows are removed by vacuum; backups, the log and replicas of another age are outside of this database.')
+    (6, (select format('Materialized views keep what they read before: refresh %s.', array_to_string(v.names, ', '))
+         from long_term_memory.views_with_rows() as v (names)
+         where v.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
+    (7, 'Free text that nothing ties to the subject is out of reach, unless it holds one of the strings that were given.'),
+    (8, 'Dead versions of rows are removed by vacuum; backups, the log and older replicas are outside of this database.')
   ) as n (position, note) where n.note is not null
 $$;
 
@@ -3547,7 +3600,9 @@ begin
   holding := long_term_memory.find_strings(p_org_id, v_workspaces, p_strings);
   touched := array(select unnest(decisions) union select unnest(long_term_memory.decisions_found(holding)));
   perform long_term_memory.lock_decisions(
-    touched, traces || long_term_memory.keys_found(holding, 'public.agent_memory_recall_traces')::uuid[]);
+    touched, traces || long_term_memory.keys_found(holding, 'public.agent_memory_recall_traces')::uuid[] || array(
+      select i.trace_id from public.agent_memory_recall_items i
+      where i.id = any (long_term_memory.keys_found(holding, 'public.agent_memory_recall_items')::uuid[])));
   -- one that was moved away meanwhile is not ours any more
   decisions := array(
     select unnest(decisions)
@@ -3637,7 +3692,8 @@ begin
     select from long_term_memory.erasures e
     where e.org_id = p_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id);
   if v_found or v_was_known then
-    insert into long_term_memory.erasures (id, org_id, subject_type, subject_id, grade, actor_id, asserted_by, counts, key_check)
+    insert into long_term_memory.erasures (
+      id, org_id, subject_type, subject_id, grade, actor_id, asserted_by, counts, key_check)
     values (v_erasure_id, p_org_id, p_subject_type, p_subject_id,
             case when p_caller.kind = 'user' then 'verified' when p_asserted_by is not null then 'asserted' else 'service' end,
             p_caller.user_id, p_asserted_by, v_done.counts,
@@ -3682,7 +3738,8 @@ begin
   perform long_term_memory.check_subject(p_subject_type, p_subject_id), long_term_memory.check_digest_key(p_digest_key);
   if p_subject_id is null then
     raise sqlstate 'RL474' using
-      message = 'An erasure needs its subject.', hint = 'Give p_subject_id; memories of a workspace without one are forgotten one by one.';
+      message = 'An erasure needs its subject.',
+      hint = 'Give p_subject_id; memories of a workspace without one are forgotten one by one.';
   elsif v_caller.kind = 'service' and p_asserted_by is not null then
     perform long_term_memory.asserted_member(p_org_id, p_asserted_by, '{owner}');
   elsif p_asserted_by is not null then
@@ -3697,8 +3754,8 @@ begin
   -- A host's own statements lock rows in orders of their own. A dry run is the real one, taken back.
   for v_attempt in 1 .. 5 loop
     begin
-      v_answer := long_term_memory.erase(p_org_id, p_subject_type, p_subject_id, v_strings, p_digest_key, v_caller, p_asserted_by,
-                                         coalesce(p_dry_run, false));
+      v_answer := long_term_memory.erase(p_org_id, p_subject_type, p_subject_id, v_strings, p_digest_key, v_caller,
+                                         p_asserted_by, coalesce(p_dry_run, false));
       if p_dry_run then
         raise sqlstate 'RLDRY';
       end if;
@@ -3728,7 +3785,8 @@ returns jsonb language sql
 set search_path = public, extensions, pg_temp
 set statement_timeout = '60s'
 as $$
-  select long_term_memory.erase_subject(p_org_id, p_subject_type, p_subject_id, p_also_containing, p_digest_key, p_asserted_by, p_dry_run)
+  select long_term_memory.erase_subject(p_org_id, p_subject_type, p_subject_id, p_also_containing, p_digest_key, p_asserted_by,
+                                        p_dry_run)
 $$;
 
 comment on function public.erase_subject(uuid, text, uuid, text[], text, text, boolean) is

@@ -88,6 +88,21 @@ def test_any_question_has_its_words(host: Database, text: str) -> None:
         (text, text),
     ).fetchall()
     assert (found or 0) >= len(lexemes)
+    ((matches,),) = host.service.execute(
+        "select to_tsvector('english', %s) @@ ranked_ledger.has_any(ranked_ledger.any_word('english', %s))",
+        (text, text),
+    ).fetchall()
+    assert bool(matches) == bool(lexemes)
+
+
+def test_a_long_question_is_counted_without_being_looked_for(host: Database) -> None:
+    ((most, more),) = host.service.execute(
+        """select ranked_ledger.has_any(ranked_ledger.any_word('english', string_agg('w' || n, ' ') filter (where n <= 100))),
+          ranked_ledger.has_any(ranked_ledger.any_word('english', string_agg('w' || n, ' ')))
+        from generate_series(1, 101) as n"""
+    ).fetchall()
+    assert most.count("|") == 99
+    assert more is None
 
 
 def test_a_vector_is_weighed_once_and_words_only_where_there_is_none(host: Database) -> None:

@@ -3,11 +3,11 @@ do $do$
 begin
   if to_regtype('long_term_memory.question') is null then
     create type long_term_memory.question as (
-      org_id uuid, words jsonb, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
+      org_id uuid, words jsonb, has_any tsquery, counts_all boolean, embedding vector, embedding_model text, dims int, subject_type text, subject_id uuid,
       workspace_id text, match_count int, half_life float8, w_similarity float8, w_recency float8, min_relevance float8,
       with_unreviewed boolean);
     comment on type long_term_memory.question is
-      'The arguments of a recall of memories, checked, with their defaults. No words: no text was given. min_relevance null: none.';
+      'The arguments of a recall of memories, checked, with their defaults. No words: no text was given. has_any: what a text matches that has one of them; counts_all: there is no such query. min_relevance null: none.';
   end if;
 end
 $do$;
@@ -46,7 +46,7 @@ begin
       from (
         select ranked_ledger.text_or_cosine(
                  m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
-                 q.words, q.embedding) as relevance,
+                 case when q.counts_all or m.search_lexemes @@ q.has_any then q.words end, q.embedding) as relevance,
                ranked_ledger.recency(long_term_memory.age_days(m.created_date), q.half_life) as recency
         from (
           select a.* from long_term_memory.agent_memories a
@@ -89,7 +89,7 @@ begin
     from (
       select m.id, m.created_date, ranked_ledger.text_or_cosine(
                m.search_lexemes, m.embedding, m.embedding_model = q.embedding_model and m.embedding_dims = q.dims,
-               q.words, q.embedding) as relevance
+               case when q.counts_all or m.search_lexemes @@ q.has_any then q.words end, q.embedding) as relevance
       from long_term_memory.agent_memories m
       where m.org_id = q.org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
         and long_term_memory.may_be_recalled(m.review_outcome, m.author, q.with_unreviewed)

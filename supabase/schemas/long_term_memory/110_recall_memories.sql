@@ -41,6 +41,8 @@ begin
           ranked_ledger.check_unit('p_min_relevance', greatest(p_min_relevance, 0));
   q.org_id := p_org_id;
   q.words := ranked_ledger.any_word('pg_catalog.english', p_query);
+  q.has_any := ranked_ledger.has_any(q.words);
+  q.counts_all := q.has_any is null and q.words <> '{}';
   q.embedding := long_term_memory.embedding_of(p_query_embedding, p_embedding_model);
   q.embedding_model := p_embedding_model;
   q.dims := vector_dims(q.embedding);
@@ -95,7 +97,8 @@ $$;
 
 comment on function long_term_memory.recall_hint(long_term_memory.question) is 'Why an answer may be empty, and what to do.';
 
--- Somebody's erasure may have ended while their lock was waited for.
+-- Somebody's erasure may have ended while their lock was waited for. Row by row by their ids: before a table was ever analysed,
+-- a join was planned through all memories of the organization, once for each hit.
 create or replace function long_term_memory.read_again(p_question long_term_memory.question, p_ranked jsonb)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
@@ -107,13 +110,17 @@ declare
   v_hits  jsonb;
 begin
   select array_agg(m.subject_type), array_agg(m.subject_id) into v_types, v_about
-  from long_term_memory.agent_memories m where m.org_id = (p_question).org_id and m.id = any (v_ids);
+  from unnest(v_ids) as u (id)
+  cross join lateral (select a.* from long_term_memory.agent_memories a where a.id = u.id offset 0) as m
+  where m.org_id = (p_question).org_id;
   perform long_term_memory.share_subjects(
     (p_question).org_id, v_types || (p_question).subject_type, v_about || (p_question).subject_id);
-  select coalesce(jsonb_agg(long_term_memory.memory_hit(m, r.value, p_question) order by r.ordinality), '[]') into v_hits
+  select coalesce(jsonb_agg(long_term_memory.memory_hit(f.a, r.value, p_question) order by r.ordinality), '[]') into v_hits
   from jsonb_array_elements(p_ranked) with ordinality as r
-  join long_term_memory.agent_memories m on m.id = (r.value ->> 'memory_id')::uuid and m.org_id = (p_question).org_id
-  where m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
+  cross join lateral (
+    select a from long_term_memory.agent_memories a where a.id = (r.value ->> 'memory_id')::uuid offset 0) as f
+  cross join lateral (select (f.a).*) as m
+  where m.org_id = (p_question).org_id and m.redacted_at is null and (m.expires_at is null or m.expires_at > now())
     and long_term_memory.may_be_recalled(m.review_outcome, m.author, (p_question).with_unreviewed);
   return v_hits;
 end
@@ -130,6 +137,8 @@ returns boolean language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a memory locked for as long as it likes; the answer does not wait for the record
 as $$
+declare
+  v_held uuid[];
 begin
   begin
     perform long_term_memory.note_run(p_arguments ->> 'p_run_id');
@@ -141,13 +150,16 @@ begin
           case when current_setting('transaction_isolation') = 'read committed' then coalesce(p_query, '') else '' end,
           p_arguments);
   -- one that expired and was swept since it was found must not cost the others their record
-  perform 1 from long_term_memory.agent_memories m
-  where m.org_id = p_org_id and m.id in (select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h)
-  order by m.id for key share;
+  v_held := array(
+    select m.id
+    from (select (h.value ->> 'memory_id')::uuid as id from jsonb_array_elements(p_hits) as h order by 1) as u
+    cross join lateral (
+      select a.id, a.org_id from long_term_memory.agent_memories a where a.id = u.id offset 0 for key share) as m
+    where m.org_id = p_org_id);
   insert into long_term_memory.recall_items (recall_id, org_id, memory_id, rank, score, relevance_source)
-  select p_recall_id, p_org_id, m.id, (h.value ->> 'rank')::int, (h.value ->> 'score')::float8, h.value ->> 'relevance_source'
-  from jsonb_array_elements(p_hits) as h
-  join long_term_memory.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid and m.org_id = p_org_id;
+  select p_recall_id, p_org_id, (h.value ->> 'memory_id')::uuid, (h.value ->> 'rank')::int, (h.value ->> 'score')::float8,
+         h.value ->> 'relevance_source'
+  from jsonb_array_elements(p_hits) as h where (h.value ->> 'memory_id')::uuid = any (v_held);
   insert into long_term_memory.recall_subjects (recall_id, org_id, subject_type, subject_id)
   select distinct p_recall_id, p_org_id, s.subject_type, s.subject_id
   from (select h.value ->> 'subject_type', (h.value ->> 'subject_id')::uuid from jsonb_array_elements(p_hits) as h

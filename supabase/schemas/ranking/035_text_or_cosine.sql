@@ -19,6 +19,14 @@ return (select sum(cardinality(x.positions)) from unnest(p_lexemes) as x where p
 
 comment on function ranked_ledger.occurrences(tsvector, jsonb) is 'How often any of these words stands in a text.';
 
+create or replace function ranked_ledger.has_any(p_words jsonb)
+returns tsquery language sql immutable parallel safe strict
+return (select string_agg('''' || replace(replace(k.word, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery
+        from jsonb_object_keys(p_words) as k (word) having count(*) <= 100);
+
+comment on function ranked_ledger.has_any(jsonb) is
+  'What a text matches that has any of these words, for @@: most rows need not be counted then. Null without words, and for more than 100, which take longer to look for than to count.';
+
 -- Each argument stands once in the body, so that it is inlined and evaluated once, the count only where no cosine is possible.
 create or replace function ranked_ledger.text_or_cosine(
   p_lexemes tsvector, p_embedding vector, p_comparable boolean, p_words jsonb, p_query_embedding vector)

@@ -4,8 +4,8 @@ create or replace function ranked_ledger.shared_functions()
 returns text[] language sql immutable parallel safe
 return array[
   'any_word', 'awaits_confirmation', 'calibrate', 'check_direction', 'check_unit', 'check_weight', 'clamp', 'dependency',
-  'fence_tokens', 'match_count', 'max_matches', 'occurrences', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any', 'recency',
-  'relevance', 'saturate', 'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
+  'fence_tokens', 'has_any', 'match_count', 'max_matches', 'occurrences', 'one_line', 'pack_hits', 'positive_or', 'rank_of_any',
+  'recency', 'relevance', 'saturate', 'score', 'shared_functions', 'text_or_cosine', 'tokens', 'vector_of'];
 
 comment on function ranked_ledger.shared_functions() is
   'Names of the functions in ranked_ledger that the ledger and the long-term memory both call.';
