@@ -575,7 +575,7 @@ begin
   end if;
   if new.text is null or new.text !~ '\S' then
     raise sqlstate 'RL471' using message = 'The text of a memory is blank.', hint = 'Say what is to be remembered.';
-  elsif octet_length(new.text) > 65536 then
+  elsif octet_length(new.text) > 65536 and current_setting('long_term_memory.cleaning', true) is distinct from 'on' then
     raise sqlstate '22023' using
       message = 'The text of a memory is longer than 65,536 bytes.', hint = 'Remember less, or in several memories.';
   end if;
@@ -2431,8 +2431,11 @@ create or replace function long_term_memory.is_closed_list(p_check text, p_colum
 returns boolean language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select p_check ~ (n.name || ' = ANY \(')
-      or regexp_replace(p_check, '\(*' || n.name || ' = ''[^'']*''(::[a-z ]+)?\)*( OR )?', '', 'g') ~ '^CHECK [ ()]*$'
+  -- what it says of this column alone, taken out: nothing else may be left of it
+  select regexp_replace(
+           p_check,
+           n.name || ' (= ANY \(+ARRAY\[[^\]]*\]\)*(::[a-z ]+\[\])?|= ''[^'']*''(::[a-z ]+)?|IS( NOT)? NULL)|\m(OR|AND)\M', '', 'g')
+         ~ '^CHECK [ ()]*$'
   from (select '\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
 $$;
 
@@ -2484,6 +2487,22 @@ $$;
 comment on function long_term_memory.word_columns(regclass) is
   'The columns of a table that may hold words, and what is left in them by an erasure. is_name: a scope, a key, a reference to another table; never changed.';
 
+-- The server's own words quote the row.
+create or replace function long_term_memory.refuse_rule(p_table regclass, p_rule text, p_code text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  raise sqlstate 'RL500' using
+    message = format('A rule of %s does not let its words be taken out: %s. Nothing was erased.', p_table,
+                     coalesce('the constraint ' || nullif(p_rule, ''), 'SQLSTATE ' || p_code)),
+    hint = 'Have the rule allow the column''s default, null or [erased], then erase again; `\d` of the table shows it.';
+end
+$$;
+
+comment on function long_term_memory.refuse_rule(regclass, text, text) is
+  'Refuses (RL500) an erasure that a constraint of a host''s table stands against, without the row.';
+
 -- The rows themselves stay, and with them what the caller keeps. A trigger of the host might put back what it finds missing.
 create or replace function long_term_memory.empty_rows(
   p_table regclass, p_by name, p_ids uuid[], p_keep text[] default '{}', p_set jsonb default '{}', p_touch text default null)
@@ -2495,6 +2514,7 @@ declare
   v_where text;
   v_ids   text[];
   v_left  bigint;
+  v_rule  text;
 begin
   select string_agg(format('%I = %s', s.name, s.value), ', ' order by s.name),
          format('t.%I = any ($1) and (%s)', p_by,
@@ -2506,10 +2526,15 @@ begin
     union all
     select a.attname, p_set ->> a.attname from pg_attribute a
     where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and p_set ? a.attname) as s;
-  execute format('with emptied as (update %s t set %s where %s returning t.%I::text as key)
-                  select coalesce(array_agg(e.key), ''{}'') from emptied e',
-                 p_table, concat_ws(', ', v_sets, p_touch), v_where, long_term_memory.key_of(p_table))
-  into v_ids using p_ids;
+  begin
+    execute format('with emptied as (update %s t set %s where %s returning t.%I::text as key)
+                    select coalesce(array_agg(e.key), ''{}'') from emptied e',
+                   p_table, concat_ws(', ', v_sets, p_touch), v_where, long_term_memory.key_of(p_table))
+    into v_ids using p_ids;
+  exception when integrity_constraint_violation or data_exception then
+    get stacked diagnostics v_rule = constraint_name;
+    perform long_term_memory.refuse_rule(p_table, v_rule, sqlstate);
+  end;
   execute format('select count(*) from %s t where %s', p_table, v_where) into v_left using p_ids;
   if v_left > 0 then
     raise sqlstate 'RL500' using
@@ -2738,6 +2763,7 @@ declare
   v_changed  text;
   v_reworded text;
   v_keys     text[];
+  v_rule     text;
 begin
   v_type := case v_key when 'ctid' then 'tid' else (select format_type(a.atttypid, null) from pg_attribute a
                                                     where a.attrelid = p_table and a.attname = v_key) end;
@@ -2763,15 +2789,20 @@ begin
   where w.kind <> 'other' and not w.is_name and not (w.is_unique and not w.is_nullable) and w.name <> all (p_keep);
   execute format('select from %s t where t.%I = any ($1::%s[]) order by t.%2$I for no key update', p_table, v_key, v_type)
   using p_keys;
-  execute format(
-    'with cleaned as (
-       update %1$s t set %2$s
-       from (select o.%3$I as key, %4$s, (%5$s) as is_changed, (%6$s) as is_reworded
-             from %1$s o where o.%3$I = any ($1::%7$s[]) offset 0) as r
-       where t.%3$I = r.key and r.is_changed returning t.%3$I::text as key)
-     select coalesce(array_agg(c.key), ''{}'') from cleaned c',
-    p_table, v_sets, v_key, v_read, v_changed, v_reworded, v_type)
-  into v_keys using p_keys, p_strings;
+  begin
+    execute format(
+      'with cleaned as (
+         update %1$s t set %2$s
+         from (select o.%3$I as key, %4$s, (%5$s) as is_changed, (%6$s) as is_reworded
+               from %1$s o where o.%3$I = any ($1::%7$s[]) offset 0) as r
+         where t.%3$I = r.key and r.is_changed returning t.%3$I::text as key)
+       select coalesce(array_agg(c.key), ''{}'') from cleaned c',
+      p_table, v_sets, v_key, v_read, v_changed, v_reworded, v_type)
+    into v_keys using p_keys, p_strings;
+  exception when integrity_constraint_violation or data_exception then
+    get stacked diagnostics v_rule = constraint_name;
+    perform long_term_memory.refuse_rule(p_table, v_rule, sqlstate);
+  end;
   return v_keys;
 end
 $$;
@@ -2912,6 +2943,7 @@ declare
   v_keys    text[];
   v_cleaned int := 0;
 begin
+  perform set_config('long_term_memory.cleaning', 'on', true); -- a mark may be longer than what it stands for (check_memory)
   for v_table in
     select t.name,
            case t.name
@@ -2919,8 +2951,7 @@ begin
              when 'long_term_memory.agent_memories' then '{asserted_by}'
              when 'long_term_memory.memory_events' then '{outcome,grade,asserted_by}' else '{}' end::text[] as keep,
            case t.name
-             when 'long_term_memory.agent_memories' then jsonb_build_object( -- a mark may be longer than what it stands for
-               'text', $e$case when octet_length(r.text) > 65536 then left(r.text, 16384) else r.text end$e$,
+             when 'long_term_memory.agent_memories' then jsonb_build_object(
                'embedding_model', $e$case when r.is_reworded then '' else t.embedding_model end$e$) else '{}' end as set
     from long_term_memory.searched_tables(true) t where p_found ? t.name
   loop
@@ -2934,6 +2965,7 @@ begin
       where k.org_id = p_org_id and k.memory_id = any (v_keys::uuid[]) and k.digest <> '';
     end if;
   end loop;
+  perform set_config('long_term_memory.cleaning', '', true);
   return v_cleaned;
 end
 $$;
@@ -3244,6 +3276,9 @@ as $$
 declare
   v_chunk uuid[];
 begin
+  if p_touched = '{}' then
+    return;
+  end if;
   -- a digest of the words would tell a guess at them; the key answers "gone" without it
   update ranked_ledger.idempotency_keys k set digest = '' where k.memory_ids && p_touched and k.digest <> '';
   -- where the ledger could not follow its memory, it noted why, and the note may quote what could not be read
@@ -3685,6 +3720,11 @@ declare
   v_statistics text[] := '{}';
   v_digests    int := 0;
 begin
+  if p_caller.kind = 'user' and p_caller.role is null and not v_was_known then -- and holds up nobody
+    return jsonb_build_object('receipt_id', null, 'erased_at', now(), 'dry_run', p_dry_run, 'already', false,
+      'counts', long_term_memory.no_counts(), 'digests', 0,
+      'notes', long_term_memory.erasure_notes(long_term_memory.no_counts(), '{}'));
+  end if;
   v_done := long_term_memory.erase_everywhere(
     p_org_id, p_subject_type, p_subject_id, p_strings, p_digest_key, v_erasure_id, p_caller, p_asserted_by);
   v_found := exists (select from jsonb_each_text(v_done.counts - 'names_left') as c where c.value <> '0');
@@ -3726,7 +3766,6 @@ create or replace function long_term_memory.erase_subject(
   p_asserted_by text default null, p_dry_run boolean default false)
 returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
-set statement_timeout = '60s'
 as $$
 declare
   v_caller  long_term_memory.caller :=
@@ -3783,7 +3822,7 @@ create or replace function public.erase_subject(
   p_asserted_by text default null, p_dry_run boolean default false)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
-set statement_timeout = '60s'
+set statement_timeout = '60s' -- the API takes it over for the request
 as $$
   select long_term_memory.erase_subject(p_org_id, p_subject_type, p_subject_id, p_also_containing, p_digest_key, p_asserted_by,
                                         p_dry_run)
@@ -4486,7 +4525,7 @@ begin
   if not pg_try_advisory_xact_lock_shared(long_term_memory.subject_key(v_org_id, p_subject_type, p_subject_id))
      or exists (select from long_term_memory.erasures e
                 where e.org_id = v_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id
-                  and e.erased_at > transaction_timestamp())
+                  and e.erased_at > transaction_timestamp() - interval '2 minutes') -- as tie_items: it may have begun before
      or current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot does not see the erasure
     perform long_term_memory.empty_traces(array[p_trace_id]);
   end if;

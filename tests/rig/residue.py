@@ -29,21 +29,37 @@ where c.relkind in ('r', 'p', 'm') and a.attnum > 0 and not a.attisdropped and n
 order by 1, 2, a.attnum
 """
 
-# What ANALYZE keeps of a column is its most common and its dividing values, word by word.
+# What ANALYZE keeps of a column, and of several at once, is its most common and its dividing values, word by word.
 _STATISTICS = """
-select format('statistics of %%s.%%s.%%s', s.schemaname, s.tablename, s.attname) from pg_stats s
-where s.schemaname !~ '^(pg_|information_schema$)' and exists (
-  select from unnest(%s::text[]) as f
-  where strpos(lower(concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text)), f) > 0)
+with kept as (
+  select s.schemaname, s.tablename, s.attname::text as name,
+         concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text) as values
+  from pg_stats s
+  union all
+  select s.schemaname, s.tablename, s.statistics_name, s.most_common_vals::text from pg_stats_ext s
+  union all
+  select s.schemaname, s.tablename, s.expr,
+         concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text)
+  from pg_stats_ext_exprs s)
+select format('statistics of %%s.%%s.%%s', k.schemaname, k.tablename, k.name) from kept k
+where k.schemaname !~ '^(pg_|information_schema$)'
+  and exists (select from unnest(%s::text[]) as f where strpos(lower(k.values), f) > 0)
 """
 
-# Lexemes in eight bytes, of every workspace that has decisions.
+# Lexemes in eight bytes, of every workspace that has decisions: those that are posted, and those that ANALYZE keeps.
 _POSTINGS = """
-select count(*) from ranked_ledger.postings p
-where p.term in (select ranked_ledger.term_of(w.workspace_key, x.lexeme)
-                 from (select distinct s.workspace_key from ranked_ledger.standings s
-                       union select ranked_ledger.workspace_key(m.workspace_id) from public.agent_memories m) as w
-                 cross join unnest(%s::text[]) as x (lexeme))
+with terms as (
+  select ranked_ledger.term_of(w.workspace_key, x.lexeme) as term
+  from (select s.workspace_key from ranked_ledger.standings s
+        union select ranked_ledger.workspace_key(m.workspace_id) from public.agent_memories m) as w
+  cross join unnest(%s::text[]) as x (lexeme))
+select 'ranked_ledger.postings' where exists (
+  select from ranked_ledger.postings p where p.term in (select t.term from terms t))
+union all
+select 'statistics of ranked_ledger.postings.term' where exists (
+  select from pg_stats s join terms t
+    on t.term = any (s.most_common_vals::text::bigint[] || s.histogram_bounds::text::bigint[])
+  where s.schemaname = 'ranked_ledger' and s.tablename = 'postings' and s.attname = 'term')
 """
 
 _VECTORS = ("vector", "halfvec")
@@ -104,8 +120,7 @@ def places(
                 found.add(f"{schema}.{table}.{column}")
         found |= {place for (place,) in connection.execute(_STATISTICS, (list(forms),))}
         if connection.execute("select to_regclass('ranked_ledger.postings')").fetchone() != (None,):
-            ((posted,),) = connection.execute(_POSTINGS, (stems,)).fetchall()
-            found |= {"ranked_ledger.postings"} if posted else set()
+            found |= {place for (place,) in connection.execute(_POSTINGS, (stems,))}
     return found
 
 

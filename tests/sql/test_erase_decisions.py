@@ -58,6 +58,8 @@ def test_none_of_the_words_are_left_anywhere(any_scene: Scene) -> None:
         "reviews": 3,
         "audit_events": 0,
     }
+    scene.erase(somebody)
+    assert scene.left(OTHER, axes=[2]) == set()
     scene.is_sound()
 
 

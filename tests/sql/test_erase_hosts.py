@@ -225,6 +225,18 @@ def test_triggers_that_may_copy_rows_are_named(scene: Scene) -> None:
     assert not any("Triggers" in note for note in scene.erase(subject)["notes"]), "nothing was changed"
 
 
+def test_materialized_views_that_keep_rows_are_named(scene: Scene) -> None:
+    subject = str(uuid4())
+    scene.decide(WORD, subject)
+    scene.do("create view public.shown as select content from public.agent_memories")
+    scene.do("create materialized view public.kept as select * from public.shown")
+    (note,) = (note for note in scene.erase(subject)["notes"] if "Materialized" in note)
+    assert note.endswith("refresh kept.")
+    assert scene.left(WORD) == {"public.kept.content"}
+    scene.do("refresh materialized view public.kept")
+    assert scene.left(WORD) == set()
+
+
 def test_rows_that_a_policy_hides_stop_the_erasure(scene: Scene) -> None:
     subject = str(uuid4())
     scene.decide(WORD, subject)
@@ -238,20 +250,26 @@ def test_rows_that_a_policy_hides_stop_the_erasure(scene: Scene) -> None:
     assert counted(scene.erase(subject))["decisions"] == 1
 
 
-def test_what_the_planner_kept_of_values_goes(scene: Scene) -> None:
+@pytest.mark.parametrize("joint", [False, True], ids=["single", "joint"])
+def test_what_the_planner_kept_of_values_goes(scene: Scene, joint: bool) -> None:
     subject = str(uuid4())
     for number in range(8):
         scene.decide(WORD, subject, axis=number, idempotency_key=str(number), metadata={"who": WORD})
         scene.ledger.id(f"another {number}")
     scene.do("create index on public.agent_memories ((upper(content)))")
+    if joint:
+        scene.do("create statistics public.both_of (mcv) on content, workspace_id from public.agent_memories")
+        scene.do("create statistics public.made_of on (left(summary, 10)) from public.agent_memories")
     scene.do("analyze")
     assert {
         "statistics of public.agent_memories.content",
         "statistics of public.thoughts.content",
     } <= scene.left(WORD)
+    assert "statistics of ranked_ledger.postings.term" in scene.left(f"{WORD}content")
+    assert ("statistics of public.agent_memories.both_of" in scene.left(WORD)) == joint
     assert any("upper" in place for place in scene.left(WORD))
     answer = scene.erase(subject)
-    assert scene.left(WORD) == set()
+    assert scene.left(WORD, f"{WORD}content") == set()
     assert not any("ANALYZE" in note for note in answer["notes"])
     ((kept,),) = scene.do(
         "select count(*) from pg_stats where tablename = 'agent_memories' and attname in ('workspace_id', 'lifecycle_status')"

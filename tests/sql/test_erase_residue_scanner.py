@@ -38,14 +38,22 @@ def test_statistics_of_a_column_are_found(empty_project: HostMaker) -> None:
     database = empty_project()
     database.owner.execute("create table kept (it text)")
     database.owner.execute("insert into kept select %s from generate_series(1, 9)", (WORD,))
+    database.owner.execute("alter table kept add other int default 1")
+    database.owner.execute("create statistics both_of (mcv) on it, other from kept")
+    database.owner.execute("create statistics made_of on (upper(it)) from kept")
     database.owner.execute("analyze kept")
     database.owner.execute("delete from kept")
-    assert places(database, [WORD]) == {"statistics of public.kept.it"}
+    found = {f"statistics of public.kept.{name}" for name in ("it", "both_of", "upper(it)")}
+    assert places(database, [WORD]) == found
 
 
 def test_postings_and_vectors_of_the_ledger_are_found(ledger: Ledger) -> None:
     ledger.id("zebrafinches fly", embedding=vector(axis=7), embedding_model="m")
+    for number in range(4):
+        ledger.id(f"zebrafinches {number}")
+    ledger.database.superuser.execute("analyze ranked_ledger.postings")
     found = places(ledger.database, ["zebrafinches"])
+    assert "statistics of ranked_ledger.postings.term" in found
     assert {"ranked_ledger.postings", "public.agent_decision_ledger.search_lexemes"} <= found
     assert places(ledger.database, [], vectors=[vector(axis=7)]) == {
         "public.thoughts.embedding",

@@ -31,8 +31,11 @@ create or replace function long_term_memory.is_closed_list(p_check text, p_colum
 returns boolean language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select p_check ~ (n.name || ' = ANY \(')
-      or regexp_replace(p_check, '\(*' || n.name || ' = ''[^'']*''(::[a-z ]+)?\)*( OR )?', '', 'g') ~ '^CHECK [ ()]*$'
+  -- what it says of this column alone, taken out: nothing else may be left of it
+  select regexp_replace(
+           p_check,
+           n.name || ' (= ANY \(+ARRAY\[[^\]]*\]\)*(::[a-z ]+\[\])?|= ''[^'']*''(::[a-z ]+)?|IS( NOT)? NULL)|\m(OR|AND)\M', '', 'g')
+         ~ '^CHECK [ ()]*$'
   from (select '\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
 $$;
 
@@ -84,6 +87,22 @@ $$;
 comment on function long_term_memory.word_columns(regclass) is
   'The columns of a table that may hold words, and what is left in them by an erasure. is_name: a scope, a key, a reference to another table; never changed.';
 
+-- The server's own words quote the row.
+create or replace function long_term_memory.refuse_rule(p_table regclass, p_rule text, p_code text)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  raise sqlstate 'RL500' using
+    message = format('A rule of %s does not let its words be taken out: %s. Nothing was erased.', p_table,
+                     coalesce('the constraint ' || nullif(p_rule, ''), 'SQLSTATE ' || p_code)),
+    hint = 'Have the rule allow the column''s default, null or [erased], then erase again; `\d` of the table shows it.';
+end
+$$;
+
+comment on function long_term_memory.refuse_rule(regclass, text, text) is
+  'Refuses (RL500) an erasure that a constraint of a host''s table stands against, without the row.';
+
 -- The rows themselves stay, and with them what the caller keeps. A trigger of the host might put back what it finds missing.
 create or replace function long_term_memory.empty_rows(
   p_table regclass, p_by name, p_ids uuid[], p_keep text[] default '{}', p_set jsonb default '{}', p_touch text default null)
@@ -95,6 +114,7 @@ declare
   v_where text;
   v_ids   text[];
   v_left  bigint;
+  v_rule  text;
 begin
   select string_agg(format('%I = %s', s.name, s.value), ', ' order by s.name),
          format('t.%I = any ($1) and (%s)', p_by,
@@ -106,15 +126,20 @@ begin
     union all
     select a.attname, p_set ->> a.attname from pg_attribute a
     where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and p_set ? a.attname) as s;
-  execute format('with emptied as (update %s t set %s where %s returning t.%I::text as key)
-                  select coalesce(array_agg(e.key), ''{}'') from emptied e',
-                 p_table, concat_ws(', ', v_sets, p_touch), v_where, long_term_memory.key_of(p_table))
-  into v_ids using p_ids;
+  begin
+    execute format('with emptied as (update %s t set %s where %s returning t.%I::text as key)
+                    select coalesce(array_agg(e.key), ''{}'') from emptied e',
+                   p_table, concat_ws(', ', v_sets, p_touch), v_where, long_term_memory.key_of(p_table))
+    into v_ids using p_ids;
+  exception when integrity_constraint_violation or data_exception then
+    get stacked diagnostics v_rule = constraint_name;
+    perform long_term_memory.refuse_rule(p_table, v_rule, sqlstate);
+  end;
   execute format('select count(*) from %s t where %s', p_table, v_where) into v_left using p_ids;
   if v_left > 0 then
     raise sqlstate 'RL500' using
-      message = format('%s rows of %s could not be emptied: a trigger of the table puts back what was there. Nothing was erased.',
-                       v_left, p_table),
+      message = format('%s rows of %s could not be emptied: a trigger of the table puts back what was there. '
+                       'Nothing was erased.', v_left, p_table),
       hint = 'Disable that trigger for the erasure, or have it let this through; `\d` of the table shows its triggers.';
   end if;
   return v_ids;

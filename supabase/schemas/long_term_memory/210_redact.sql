@@ -18,7 +18,7 @@ begin
   if v_problem is not null then
     raise sqlstate '22023' using
       message = format('p_also_containing %s.', v_problem),
-      hint = 'Give up to 50 exact strings of 6 to 1,000 characters: shorter ones stand in words that have nothing to do with it.';
+      hint = 'Give up to 50 exact strings of 6 to 1,000 characters: shorter ones stand in words of all sorts.';
   end if;
   -- the longest first: one that holds another goes as a whole
   return array(select u.string from unnest(p_strings) as u (string) group by u.string
@@ -210,6 +210,7 @@ declare
   v_changed  text;
   v_reworded text;
   v_keys     text[];
+  v_rule     text;
 begin
   v_type := case v_key when 'ctid' then 'tid' else (select format_type(a.atttypid, null) from pg_attribute a
                                                     where a.attrelid = p_table and a.attname = v_key) end;
@@ -235,15 +236,20 @@ begin
   where w.kind <> 'other' and not w.is_name and not (w.is_unique and not w.is_nullable) and w.name <> all (p_keep);
   execute format('select from %s t where t.%I = any ($1::%s[]) order by t.%2$I for no key update', p_table, v_key, v_type)
   using p_keys;
-  execute format(
-    'with cleaned as (
-       update %1$s t set %2$s
-       from (select o.%3$I as key, %4$s, (%5$s) as is_changed, (%6$s) as is_reworded
-             from %1$s o where o.%3$I = any ($1::%7$s[]) offset 0) as r
-       where t.%3$I = r.key and r.is_changed returning t.%3$I::text as key)
-     select coalesce(array_agg(c.key), ''{}'') from cleaned c',
-    p_table, v_sets, v_key, v_read, v_changed, v_reworded, v_type)
-  into v_keys using p_keys, p_strings;
+  begin
+    execute format(
+      'with cleaned as (
+         update %1$s t set %2$s
+         from (select o.%3$I as key, %4$s, (%5$s) as is_changed, (%6$s) as is_reworded
+               from %1$s o where o.%3$I = any ($1::%7$s[]) offset 0) as r
+         where t.%3$I = r.key and r.is_changed returning t.%3$I::text as key)
+       select coalesce(array_agg(c.key), ''{}'') from cleaned c',
+      p_table, v_sets, v_key, v_read, v_changed, v_reworded, v_type)
+    into v_keys using p_keys, p_strings;
+  exception when integrity_constraint_violation or data_exception then
+    get stacked diagnostics v_rule = constraint_name;
+    perform long_term_memory.refuse_rule(p_table, v_rule, sqlstate);
+  end;
   return v_keys;
 end
 $$;

@@ -8,16 +8,19 @@ set search_path = public, extensions, pg_temp
 as $$
   with scopes as (
     select 't.workspace_id::text = any ($2)' as own,
-           'exists (select from public.agent_memories x where x.id = t.%s and x.workspace_id::text = any ($2))' as memorys)
+           'exists (select from public.agent_memories x where x.id = t.%s and x.workspace_id::text = any ($2))' as memorys,
+           'exists (select from public.agent_memories x where x.id = t.from_memory_id and x.workspace_id::text = any ($2))
+            and exists (select from public.agent_memories x where x.id = t.to_memory_id and x.workspace_id::text = any ($2))' as ends)
   select t.name, t.scope, t.only_names
   from scopes s cross join lateral (values
     (1, 'public.agent_memory_recall_traces', s.own, false),
     (2, 'public.agent_memories', s.own, false),
     (3, 'public.agent_memory_recall_items',
-     'exists (select from public.agent_memory_recall_traces x where x.id = t.trace_id and x.workspace_id::text = any ($2))', false),
+     'exists (select from public.agent_memory_recall_traces x
+              where x.id = t.trace_id and x.workspace_id::text = any ($2))', false),
     (4, 'public.agent_decision_ledger', format(s.memorys, 'memory_id'), false),
-    (5, 'public.agent_decision_edges', format(s.memorys, 'from_memory_id') || ' and ' || format(s.memorys, 'to_memory_id'), false),
-    (6, 'public.agent_memory_relations', format(s.memorys, 'from_memory_id') || ' and ' || format(s.memorys, 'to_memory_id'), false),
+    (5, 'public.agent_decision_edges', s.ends, false),
+    (6, 'public.agent_memory_relations', s.ends, false),
     (7, 'public.agent_memory_source_refs', format(s.memorys, 'memory_id'), false),
     (8, 'public.agent_memory_artifacts', format(s.memorys, 'memory_id'), false),
     (9, 'public.agent_memory_review_actions', format(s.memorys, 'memory_id'), false),
@@ -25,10 +28,12 @@ as $$
     (11, 'ranked_ledger.enrolment_failures', s.own, false),
     (12, 'public.agent_memory_audit_events',
      'coalesce(t.workspace_id::text, (select x.workspace_id::text from public.agent_memories x where x.id = t.memory_id),
-               (select x.workspace_id::text from public.agent_memory_recall_traces x where x.id = t.trace_id)) = any ($2)', false),
+               (select x.workspace_id::text from public.agent_memory_recall_traces x where x.id = t.trace_id))
+      = any ($2)', false),
     (13, 'public.thoughts',
      'exists (select from public.agent_memories x where x.thought_id = t.id)
-      and not exists (select from public.agent_memories x where x.thought_id = t.id and x.workspace_id::text <> all ($2))', false),
+      and not exists (select from public.agent_memories x
+                      where x.thought_id = t.id and x.workspace_id::text <> all ($2))', false),
     (14, 'ranked_ledger.streams', s.own, true),
     (15, 'ranked_ledger.idempotency_keys', s.own, true),
     (16, 'long_term_memory.agent_memories', 't.org_id = $1', false),
@@ -124,25 +129,29 @@ declare
   v_keys    text[];
   v_cleaned int := 0;
 begin
+  perform set_config('long_term_memory.cleaning', 'on', true); -- a mark may be longer than what it stands for (check_memory)
   for v_table in
     select t.name,
-           case t.name when 'public.agent_decision_ledger' then '{search_lexemes}' -- a trigger's
-                       when 'long_term_memory.agent_memories' then '{asserted_by}'
-                       when 'long_term_memory.memory_events' then '{outcome,grade,asserted_by}' else '{}' end::text[] as keep,
-           case t.name when 'long_term_memory.agent_memories' then jsonb_build_object( -- a mark may be longer than what it stands for
-                         'text', $e$case when octet_length(r.text) > 65536 then left(r.text, 16384) else r.text end$e$,
-                         'embedding_model', $e$case when r.is_reworded then '' else t.embedding_model end$e$) else '{}' end as set
+           case t.name
+             when 'public.agent_decision_ledger' then '{search_lexemes}' -- a trigger's
+             when 'long_term_memory.agent_memories' then '{asserted_by}'
+             when 'long_term_memory.memory_events' then '{outcome,grade,asserted_by}' else '{}' end::text[] as keep,
+           case t.name
+             when 'long_term_memory.agent_memories' then jsonb_build_object(
+               'embedding_model', $e$case when r.is_reworded then '' else t.embedding_model end$e$) else '{}' end as set
     from long_term_memory.searched_tables(true) t where p_found ? t.name
   loop
     v_keys := long_term_memory.clean_rows(
       v_table.name::regclass, long_term_memory.keys_found(p_found, v_table.name), p_strings, v_table.keep, v_table.set);
     v_cleaned := v_cleaned + cardinality(v_keys);
     if v_table.name = 'long_term_memory.agent_memories' then
-      perform long_term_memory.note_event(p_org_id, u.key::uuid, 'redacted', p_caller, p_asserted_by) from unnest(v_keys) as u (key);
+      perform long_term_memory.note_event(p_org_id, u.key::uuid, 'redacted', p_caller, p_asserted_by)
+      from unnest(v_keys) as u (key);
       update long_term_memory.idempotency_keys k set digest = ''
       where k.org_id = p_org_id and k.memory_id = any (v_keys::uuid[]) and k.digest <> '';
     end if;
   end loop;
+  perform set_config('long_term_memory.cleaning', '', true);
   return v_cleaned;
 end
 $$;

@@ -1,6 +1,7 @@
 -- An erasure in the ledger. A decision keeps its place: ids, step, importance, edges, lifecycle; none of its words.
--- Everybody locks in one order, so that an erasure neither meets a deadlock nor causes one: standings, traces, memories, items,
--- ledger rows, each by its key. Standings come first since nobody else waits for one: who finds it held leaves a mark.
+-- Everybody locks in one order, so that an erasure neither meets a deadlock nor causes one: standings, traces, memories, edges,
+-- relations, items, ledger rows, each by its key. Standings come first since nobody else waits for one: who finds it held
+-- leaves a mark. Ledger rows come last since a recall counts in them, with all that it has written in its hands.
 
 create or replace function long_term_memory.attributed_decisions(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_workspaces text[])
@@ -26,18 +27,23 @@ begin
   perform from ranked_ledger.standings s where s.memory_id = any (p_touched) order by s.memory_id for update;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
   perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
+  perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
+  where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
+  order by m.id for key share;
+  perform from public.agent_decision_edges e
+  where e.from_memory_id = any (p_touched) or e.to_memory_id = any (p_touched) order by e.id for no key update;
+  perform from public.agent_memory_relations r
+  where r.from_memory_id = any (p_touched) or r.to_memory_id = any (p_touched) order by r.id for no key update;
   perform from public.agent_memory_recall_items i
   where i.memory_id = any (p_touched) or i.trace_id = any (p_traces) order by i.trace_id, i.memory_id for no key update;
   perform from public.agent_decision_ledger l where l.memory_id = any (p_touched) order by l.memory_id for no key update;
-  perform from public.agent_decision_edges e
-  where e.from_memory_id = any (p_touched) or e.to_memory_id = any (p_touched) order by e.id for no key update;
 end
 $$;
 
 comment on function long_term_memory.lock_decisions(uuid[], uuid[]) is
   'Locks decisions and traces, with what hangs on them, for an erasure.';
 
--- Which policy ranked, and whether a use was counted, are no words: statistics rest on them, and a use must not be counted twice.
+-- Which policy ranked, and whether a use was counted, are no words: statistics rest on them, and a use is counted once.
 create or replace function long_term_memory.kept_facts(p_document jsonb)
 returns jsonb language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
@@ -68,12 +74,13 @@ begin
   v_changed := long_term_memory.empty_rows(
     'public.agent_memories', 'id', p_decisions,
     '{visibility,memory_type,provenance_status,created_by,runtime_name,runtime_version,provider,model,review_status}',
-    v_text || '{"thought_id": "null", "can_use_as_instruction": "false",
-                "lifecycle_status": "case when t.lifecycle_status = ''superseded'' then t.lifecycle_status else ''rejected'' end"}')::uuid[];
+    v_text || jsonb_build_object('thought_id', 'null', 'can_use_as_instruction', 'false', 'lifecycle_status',
+      $e$case when t.lifecycle_status = 'superseded' then t.lifecycle_status else 'rejected' end$e$))::uuid[];
   v_rows := long_term_memory.empty_rows(
     'public.agent_decision_ledger', 'memory_id', p_decisions, '{}',
     jsonb_build_object('pinned', 'false', 'search_lexemes', $e$ranked_ledger.decision_lexemes(
-      ranked_ledger.text_config(t.workspace_id), (select m.content from public.agent_memories m where m.id = t.memory_id), null)$e$),
+      ranked_ledger.text_config(t.workspace_id),
+      (select m.content from public.agent_memories m where m.id = t.memory_id), null)$e$),
     'updated_at = now()');
   return array(
     select unnest(v_changed)
@@ -179,12 +186,16 @@ as $$
 declare
   v_chunk uuid[];
 begin
+  if p_touched = '{}' then
+    return;
+  end if;
   -- a digest of the words would tell a guess at them; the key answers "gone" without it
   update ranked_ledger.idempotency_keys k set digest = '' where k.memory_ids && p_touched and k.digest <> '';
   -- where the ledger could not follow its memory, it noted why, and the note may quote what could not be read
   delete from ranked_ledger.enrolment_failures f where f.memory_id = any (p_touched) and f.operation = 'follow';
   update public.agent_decision_ledger l set search_lexemes = d.lexemes
-  from (select r.memory_id, ranked_ledger.decision_lexemes(ranked_ledger.text_config(r.workspace_id), m.content, r.rationale) as lexemes
+  from (select r.memory_id,
+               ranked_ledger.decision_lexemes(ranked_ledger.text_config(r.workspace_id), m.content, r.rationale) as lexemes
         from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
         where r.memory_id = any (p_touched) offset 0) as d
   where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;

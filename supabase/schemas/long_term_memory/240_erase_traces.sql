@@ -1,5 +1,5 @@
--- Traces of the ledger. One belongs to a subject when it returned a decision about them, or when its caller said so: its question
--- and payload go. Who reads the items for what was used and ignored reads the same numbers as before.
+-- Traces of the ledger. One belongs to a subject when it returned a decision about them, or when its caller said so: its
+-- question and payload go. Who reads the items for what was used and ignored reads the same numbers as before.
 
 create or replace function long_term_memory.traces_of(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_workspaces text[], p_decisions uuid[])

@@ -9,7 +9,8 @@ begin
 end
 $$;
 
-comment on function long_term_memory.hold_erasures(uuid) is 'Held by an erasure until its commit: one at a time in an organization.';
+comment on function long_term_memory.hold_erasures(uuid) is
+  'Held by an erasure until its commit: one at a time in an organization.';
 
 -- A workspace must not go to another organization while its decisions are erased for this one.
 create or replace function long_term_memory.hold_workspaces(p_org_id uuid)
@@ -77,12 +78,14 @@ as $$
     select format('%s on %s', t.tgname, t.tgrelid::regclass)
     from pg_trigger t join pg_proc p on p.oid = t.tgfoid
     join long_term_memory.searched_tables(long_term_memory.has_ledger()) s on t.tgrelid = to_regclass(s.name)
-    where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype & 24 <> 0 and t.tgtype & 2 = 0 -- after update or delete
+    where not t.tgisinternal and t.tgenabled in ('O', 'A')
+      and t.tgtype & 24 <> 0 and t.tgtype & 2 = 0 -- after an update or a delete
       and p.pronamespace <> 'long_term_memory'::regnamespace and p.pronamespace is distinct from to_regnamespace('ranked_ledger')
     order by 1)
 $$;
 
-comment on function long_term_memory.triggers_of_the_host() is 'Triggers of others that run after an update or a delete of what an erasure changes.';
+comment on function long_term_memory.triggers_of_the_host() is
+  'Triggers of others that run after an update or a delete of what an erasure changes.';
 
 create or replace function long_term_memory.views_with_rows()
 returns text[] language sql stable
@@ -114,19 +117,20 @@ as $$
       '%s thoughts stay, unlinked, since other memories point to them; give exact strings to clean what is in them.',
       p_counts ->> 'thoughts_shared') end),
     (3, case when (p_counts ->> 'names_left')::int > 0 then format(
-      '%s names of workspaces, projects, tasks, channels, runs or keys hold one of the strings. Others refer to them, so they stay.',
+      '%s names of workspaces, projects, tasks, channels, runs or keys hold one of the strings, and stay: others refer to them.',
       p_counts ->> 'names_left') end),
     (4, case when cardinality(p_statistics) > 0 then format(
       'The planner''s statistics of %s could not be renewed and may quote values: run ANALYZE on them when they hold rows.',
       array_to_string(p_statistics, ', ')) end),
-    (5, (select format('Triggers of this project ran, and may have copied rows as they were: %s.', array_to_string(t.names, ', '))
+    (5, (select format('Triggers of this project ran, and may have copied rows as they were: %s.',
+                       array_to_string(t.names, ', '))
          from long_term_memory.triggers_of_the_host() as t (names)
          where t.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
     (6, (select format('Materialized views keep what they read before: refresh %s.', array_to_string(v.names, ', '))
          from long_term_memory.views_with_rows() as v (names)
          where v.names <> '{}' and exists (select from jsonb_each_text(p_counts - 'names_left') as c where c.value <> '0'))),
     (7, 'Free text that nothing ties to the subject is out of reach, unless it holds one of the strings that were given.'),
-    (8, 'Dead versions of rows are removed by vacuum; backups, the log and replicas of another age are outside of this database.')
+    (8, 'Dead versions of rows are removed by vacuum; backups, the log and older replicas are outside of this database.')
   ) as n (position, note) where n.note is not null
 $$;
 
@@ -147,7 +151,9 @@ begin
   holding := long_term_memory.find_strings(p_org_id, v_workspaces, p_strings);
   touched := array(select unnest(decisions) union select unnest(long_term_memory.decisions_found(holding)));
   perform long_term_memory.lock_decisions(
-    touched, traces || long_term_memory.keys_found(holding, 'public.agent_memory_recall_traces')::uuid[]);
+    touched, traces || long_term_memory.keys_found(holding, 'public.agent_memory_recall_traces')::uuid[] || array(
+      select i.trace_id from public.agent_memory_recall_items i
+      where i.id = any (long_term_memory.keys_found(holding, 'public.agent_memory_recall_items')::uuid[])));
   -- one that was moved away meanwhile is not ours any more
   decisions := array(
     select unnest(decisions)
@@ -230,6 +236,11 @@ declare
   v_statistics text[] := '{}';
   v_digests    int := 0;
 begin
+  if p_caller.kind = 'user' and p_caller.role is null and not v_was_known then -- and holds up nobody
+    return jsonb_build_object('receipt_id', null, 'erased_at', now(), 'dry_run', p_dry_run, 'already', false,
+      'counts', long_term_memory.no_counts(), 'digests', 0,
+      'notes', long_term_memory.erasure_notes(long_term_memory.no_counts(), '{}'));
+  end if;
   v_done := long_term_memory.erase_everywhere(
     p_org_id, p_subject_type, p_subject_id, p_strings, p_digest_key, v_erasure_id, p_caller, p_asserted_by);
   v_found := exists (select from jsonb_each_text(v_done.counts - 'names_left') as c where c.value <> '0');
@@ -237,7 +248,8 @@ begin
     select from long_term_memory.erasures e
     where e.org_id = p_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id);
   if v_found or v_was_known then
-    insert into long_term_memory.erasures (id, org_id, subject_type, subject_id, grade, actor_id, asserted_by, counts, key_check)
+    insert into long_term_memory.erasures (
+      id, org_id, subject_type, subject_id, grade, actor_id, asserted_by, counts, key_check)
     values (v_erasure_id, p_org_id, p_subject_type, p_subject_id,
             case when p_caller.kind = 'user' then 'verified' when p_asserted_by is not null then 'asserted' else 'service' end,
             p_caller.user_id, p_asserted_by, v_done.counts,
@@ -270,7 +282,6 @@ create or replace function long_term_memory.erase_subject(
   p_asserted_by text default null, p_dry_run boolean default false)
 returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
-set statement_timeout = '60s'
 as $$
 declare
   v_caller  long_term_memory.caller :=
@@ -282,7 +293,8 @@ begin
   perform long_term_memory.check_subject(p_subject_type, p_subject_id), long_term_memory.check_digest_key(p_digest_key);
   if p_subject_id is null then
     raise sqlstate 'RL474' using
-      message = 'An erasure needs its subject.', hint = 'Give p_subject_id; memories of a workspace without one are forgotten one by one.';
+      message = 'An erasure needs its subject.',
+      hint = 'Give p_subject_id; memories of a workspace without one are forgotten one by one.';
   elsif v_caller.kind = 'service' and p_asserted_by is not null then
     perform long_term_memory.asserted_member(p_org_id, p_asserted_by, '{owner}');
   elsif p_asserted_by is not null then
@@ -297,8 +309,8 @@ begin
   -- A host's own statements lock rows in orders of their own. A dry run is the real one, taken back.
   for v_attempt in 1 .. 5 loop
     begin
-      v_answer := long_term_memory.erase(p_org_id, p_subject_type, p_subject_id, v_strings, p_digest_key, v_caller, p_asserted_by,
-                                         coalesce(p_dry_run, false));
+      v_answer := long_term_memory.erase(p_org_id, p_subject_type, p_subject_id, v_strings, p_digest_key, v_caller,
+                                         p_asserted_by, coalesce(p_dry_run, false));
       if p_dry_run then
         raise sqlstate 'RLDRY';
       end if;
@@ -326,9 +338,10 @@ create or replace function public.erase_subject(
   p_asserted_by text default null, p_dry_run boolean default false)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
-set statement_timeout = '60s'
+set statement_timeout = '60s' -- the API takes it over for the request
 as $$
-  select long_term_memory.erase_subject(p_org_id, p_subject_type, p_subject_id, p_also_containing, p_digest_key, p_asserted_by, p_dry_run)
+  select long_term_memory.erase_subject(p_org_id, p_subject_type, p_subject_id, p_also_containing, p_digest_key, p_asserted_by,
+                                        p_dry_run)
 $$;
 
 comment on function public.erase_subject(uuid, text, uuid, text[], text, text, boolean) is
