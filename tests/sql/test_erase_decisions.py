@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from uuid import uuid4
 
@@ -305,6 +306,13 @@ def test_one_audit_event_a_decision_names_ids_alone(scene: Scene) -> None:
 def test_traces_keep_their_numbers_and_the_policies_their_statistics(scene: Scene) -> None:
     subject = str(uuid4())
     ids = scene.fill_ledger(WORD, subject)
+    # the host's function writes 0 where there was no cosine, and the snapshot says so
+    scene.do(
+        "update agent_memory_recall_items set similarity = 0, use_policy_snapshot = %s where memory_id = %s",
+        json.dumps({"recall_policy": "vector", "relevance_source": "fts", "note": f"{WORD}snapshot"}),
+        ids["recorded"],
+    )
+    scene.do("update agent_memory_recall_items set similarity = 0.5 where memory_id = %s", ids["written"])
     before = scene.ledger("recall_policy_stats")
     scene.erase(subject)
     assert scene.ledger("recall_policy_stats") == before

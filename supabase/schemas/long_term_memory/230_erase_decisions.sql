@@ -43,7 +43,8 @@ $$;
 comment on function long_term_memory.lock_decisions(uuid[], uuid[]) is
   'Locks decisions and traces, with what hangs on them, for an erasure.';
 
--- Which policy ranked, and whether a use was counted, are no words: statistics rest on them, and a use is counted once.
+-- Which policy ranked, whether it went by words, and whether a use was counted, are no words: statistics rest on them, and a
+-- use is counted once.
 create or replace function long_term_memory.kept_facts(p_document jsonb)
 returns jsonb language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
@@ -51,12 +52,13 @@ as $$
   select case when p_document is not null then coalesce(jsonb_object_agg(o.key, o.value), '{}') end
   from jsonb_each(case when jsonb_typeof(p_document) = 'object' then p_document else '{}' end) as o
   where o.key = 'recall_policy' and o.value #>> '{}' ~ '^[a-z0-9_.:-]{1,100}$'
+     or o.key = 'relevance_source' and o.value #>> '{}' in ('cosine', 'fts', 'none')
      or o.key = 'max_items' and jsonb_typeof(o.value) = 'number'
      or o.key = 'usage_counted' and jsonb_typeof(o.value) = 'boolean'
 $$;
 
 comment on function long_term_memory.kept_facts(jsonb) is
-  'What stays of a trace''s policy and of an item''s snapshot: recall_policy, max_items, usage_counted.';
+  'What stays of a trace''s policy and of an item''s snapshot: recall_policy, relevance_source, max_items, usage_counted.';
 
 create or replace function long_term_memory.empty_decisions(p_decisions uuid[])
 returns uuid[] language plpgsql
