@@ -575,7 +575,8 @@ begin
   end if;
   if new.text is null or new.text !~ '\S' then
     raise sqlstate 'RL471' using message = 'The text of a memory is blank.', hint = 'Say what is to be remembered.';
-  elsif octet_length(new.text) > 65536 and current_setting('long_term_memory.cleaning', true) is distinct from 'on' then
+  elsif octet_length(new.text) > 65536 and (tg_op = 'INSERT' or new.text is distinct from old.text)
+        and current_setting('long_term_memory.cleaning', true) is distinct from 'on' then -- a mark may be longer than what it was
     raise sqlstate '22023' using
       message = 'The text of a memory is longer than 65,536 bytes.', hint = 'Remember less, or in several memories.';
   end if;
@@ -698,6 +699,7 @@ create table if not exists long_term_memory.memory_events (
   asserted_by text,
   note        text,
   text_before text,
+  writer_before uuid,
   at          timestamptz not null default now()
 );
 -- the organization is in each index by memory: without statistics it would be looked up by itself, once for every memory
@@ -816,13 +818,13 @@ create table if not exists long_term_memory.idempotency_keys (
   org_id     uuid not null,
   key        text not null,
   digest     bytea not null,
-  memory_id  uuid references long_term_memory.agent_memories (id) on delete cascade,
+  memory_id  uuid references long_term_memory.agent_memories (id) on delete set null,
   created_at timestamptz not null default now(),
   primary key (org_id, key)
 );
 create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id, org_id);
 comment on table long_term_memory.idempotency_keys is
-  'Which request a key stood for, and the memory that it wrote.';
+  'Which request a key stood for, and the memory that it wrote: none once that was swept. The key stays used.';
 
 do $do$
 declare
@@ -993,6 +995,12 @@ begin
 end
 $do$;
 
+create or replace function long_term_memory.uuid_of(p_text text)
+returns uuid language sql immutable parallel safe
+return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
+
+comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
+
 create or replace function long_term_memory.request_role()
 returns name language sql stable
 set search_path = public, extensions, pg_temp
@@ -1008,7 +1016,7 @@ create or replace function long_term_memory.request_user()
 returns uuid language sql stable
 set search_path = public, extensions, pg_temp
 as $$
-  select case when s.sub ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then s.sub::uuid end
+  select long_term_memory.uuid_of(s.sub)
   from (select coalesce(nullif(current_setting('request.jwt.claim.sub', true), ''),
                         nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub') as sub) as s
 $$;
@@ -1036,6 +1044,55 @@ $$;
 
 comment on function long_term_memory.calling(uuid) is 'Who calls, and their role in this organization.';
 
+create or replace function long_term_memory.referred_to(p_column text)
+returns regclass language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select k.confrelid::regclass
+  from pg_constraint k
+  join pg_attribute a on a.attrelid = k.conrelid and a.attname = p_column and k.conkey = array[a.attnum]
+  where k.conrelid = 'long_term_memory.agent_memories'::regclass and k.contype = 'f'
+$$;
+
+comment on function long_term_memory.referred_to(text) is
+  'The table that this column of a memory refers to: the host''s, or ours where it has none.';
+
+-- The functions for the service run with its rights, and a host need not have given it any on its own tables.
+create or replace function long_term_memory.check_readable(p_table regclass)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not has_table_privilege(p_table, 'SELECT') then
+    raise sqlstate '42501' using
+      message = format('%I may not read %s.', current_user, p_table),
+      hint = format('Let its owner run: grant select on %s to %I', p_table, current_user);
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_readable(regclass) is 'Refuses (42501) where the caller may not read a table, and says who can change that.';
+
+create or replace function long_term_memory.require_org(p_org_id uuid)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_org_id is null then
+    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
+  end if;
+  perform long_term_memory.check_readable(long_term_memory.referred_to('org_id'));
+  if not long_term_memory.org_exists(p_org_id) then
+    raise sqlstate 'RL404' using
+      message = format('There is no organization %s.', p_org_id),
+      hint = 'Check the id; set_organization creates one where the project has no table of its own.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.require_org(uuid) is
+  'Refuses none at all (22023), an organization that is not there (RL404), or that the service role may not look for (42501).';
+
 create or replace function long_term_memory.admit(p_org_id uuid, p_roles text[], p_about_self boolean default null)
 returns long_term_memory.caller language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -1043,14 +1100,8 @@ as $$
 declare
   v_caller long_term_memory.caller := long_term_memory.calling(p_org_id);
 begin
-  if p_org_id is null then
-    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
-  elsif v_caller.kind = 'service' then
-    if not long_term_memory.org_exists(p_org_id) then
-      raise sqlstate 'RL404' using
-        message = format('There is no organization %s.', p_org_id),
-        hint = 'Check the id; set_organization creates one where the project has no table of its own.';
-    end if;
+  if p_org_id is null or v_caller.kind = 'service' then
+    perform long_term_memory.require_org(p_org_id);
   elsif v_caller.user_id is null or not (coalesce(v_caller.role = any (p_roles), false) or coalesce(p_about_self, false)) then
     -- in the same words whether the organization exists or not
     raise sqlstate '42501' using
@@ -1080,15 +1131,12 @@ returns uuid language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_person uuid;
+  v_person uuid := long_term_memory.uuid_of(p_person);
 begin
   if not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
     raise sqlstate '42501' using
       message = 'This organization does not allow that a member is named by the service role.',
       hint = 'Let the person act with a token of their own, or allow it: set_organization with p_allow_asserted.';
-  end if;
-  if p_person ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-    v_person := p_person::uuid;
   end if;
   if v_person is null or not coalesce(long_term_memory.member_role(p_org_id, v_person) = any (p_roles), false) then
     raise sqlstate 'RL404' using
@@ -1219,11 +1267,11 @@ $$;
 comment on function long_term_memory.embedding_of(text, text) is
   'The vector of a call, null where there is none. Refuses (22023) what is no vector, one of zeros, and one without its model.';
 
-create or replace function long_term_memory.grade(p_author text, p_written_by uuid, p_asserted_by text)
+create or replace function long_term_memory.grade(p_written_by uuid, p_asserted_by text)
 returns text language sql immutable parallel safe
 return case when p_asserted_by is not null then 'asserted' when p_written_by is not null then 'verified' end;
 
-comment on function long_term_memory.grade(text, uuid, text) is
+comment on function long_term_memory.grade(uuid, text) is
   'How the writer is known: verified by their token, asserted by the service role, or null: a model on the service key.';
 
 create or replace function long_term_memory.memory_json(p_memory long_term_memory.agent_memories)
@@ -1233,7 +1281,7 @@ as $$
   select jsonb_build_object(
     'memory_id', m.id, 'org_id', m.org_id, 'subject_type', m.subject_type, 'subject_id', m.subject_id,
     'workspace_id', m.workspace_id, 'text', m.text, 'author', m.author,
-    'grade', long_term_memory.grade(m.author, m.written_by, m.asserted_by), 'source_run_id', m.source_run_id,
+    'grade', long_term_memory.grade(m.written_by, m.asserted_by), 'source_run_id', m.source_run_id,
     'written_by', m.written_by, 'asserted_by', m.asserted_by, 'reviewed_at', m.reviewed_at, 'reviewed_by', m.reviewed_by,
     'review_outcome', m.review_outcome, 'review_grade', m.review_grade, 'can_use_as_instruction', m.can_use_as_instruction,
     'embedding_model', nullif(m.embedding_model, ''), 'created_at', m.created_date, 'updated_at', m.updated_at,
@@ -1241,9 +1289,23 @@ as $$
   from (select (p_memory).*) as m
 $$;
 
-comment on function long_term_memory.memory_json(long_term_memory.agent_memories) is 'A memory as every verb answers it (docs/sql-api.md).';
+comment on function long_term_memory.memory_json(long_term_memory.agent_memories) is 'A memory as every verb answers it (docs/memory-api.md).';
 
-create or replace function long_term_memory.live_memory(p_org_id uuid, p_memory_id uuid)
+create or replace function long_term_memory.no_memory(p_memory_id uuid, p_why text default '')
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  raise sqlstate 'RL404' using
+    message = format('There is no memory %s in this organization%s.', coalesce(p_memory_id::text, 'without an id'), p_why),
+    hint = 'Check the id and the organization; what has expired can be remembered again.';
+end
+$$;
+
+comment on function long_term_memory.no_memory(uuid, text) is
+  'Refuses (RL404) a memory that the organization does not have, in the same words whether another one has it.';
+
+create or replace function long_term_memory.locked_memory(p_org_id uuid, p_memory_id uuid)
 returns long_term_memory.agent_memories language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -1253,10 +1315,23 @@ begin
   select * into v_memory from long_term_memory.agent_memories m
   where m.id = p_memory_id and m.org_id = p_org_id for no key update;
   if v_memory.id is null then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
-  elsif v_memory.redacted_at is not null then
+    perform long_term_memory.no_memory(p_memory_id);
+  end if;
+  return v_memory;
+end
+$$;
+
+comment on function long_term_memory.locked_memory(uuid, uuid) is
+  'A memory of the organization, a tombstone too, locked for a change. RL404 where it has none.';
+
+create or replace function long_term_memory.live_memory(p_org_id uuid, p_memory_id uuid)
+returns long_term_memory.agent_memories language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory long_term_memory.agent_memories := long_term_memory.locked_memory(p_org_id, p_memory_id);
+begin
+  if v_memory.redacted_at is not null then
     raise sqlstate 'RL410' using
       message = format('The memory %s was erased.', p_memory_id),
       detail = format('It was erased at %s.', to_jsonb(v_memory.redacted_at) #>> '{}'),
@@ -1271,17 +1346,18 @@ comment on function long_term_memory.live_memory(uuid, uuid) is
 
 create or replace function long_term_memory.note_event(
   p_org_id uuid, p_memory_id uuid, p_action text, p_caller long_term_memory.caller, p_asserted_by text default null,
-  p_outcome text default null, p_note text default null, p_text_before text default null)
+  p_outcome text default null, p_note text default null, p_text_before text default null, p_writer_before uuid default null)
 returns void language sql
 set search_path = public, extensions, pg_temp
 as $$
-  insert into long_term_memory.memory_events (org_id, memory_id, action, outcome, grade, actor_id, asserted_by, note, text_before)
+  insert into long_term_memory.memory_events (
+    org_id, memory_id, action, outcome, grade, actor_id, asserted_by, note, text_before, writer_before)
   values (p_org_id, p_memory_id, p_action, p_outcome,
           case when p_asserted_by is not null then 'asserted' when (p_caller).user_id is not null then 'verified' else 'service' end,
-          (p_caller).user_id, p_asserted_by, p_note, p_text_before)
+          (p_caller).user_id, p_asserted_by, p_note, p_text_before, p_writer_before)
 $$;
 
-comment on function long_term_memory.note_event(uuid, uuid, text, long_term_memory.caller, text, text, text, text) is
+comment on function long_term_memory.note_event(uuid, uuid, text, long_term_memory.caller, text, text, text, text, uuid) is
   'Writes down what became of a memory, by whom, and in which grade.';
 
 create or replace function long_term_memory.check_note(p_note text)
@@ -1311,13 +1387,19 @@ $$;
 
 comment on function long_term_memory.check_name(text, text) is 'Refuses (22023) a name that is blank or longer than 1000 bytes. Null passes.';
 
--- A member sees what colleagues wrote in recalls, so that its existence is no secret; changing it is another matter.
+-- A member sees what colleagues wrote in recalls, so that its existence is no secret; changing it is another matter. What they
+-- remembered stays theirs to change after somebody corrected it, whose words it has then.
 create or replace function long_term_memory.check_own(p_caller long_term_memory.caller, p_memory long_term_memory.agent_memories)
-returns void language plpgsql immutable
+returns void language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  if (p_caller).kind = 'user' and (p_caller).role = 'member' and (p_memory).written_by is distinct from (p_caller).user_id then
+  if (p_caller).kind = 'user' and (p_caller).role = 'member' and (p_memory).written_by is distinct from (p_caller).user_id
+     and not exists (
+       select from long_term_memory.memory_events e
+       where e.memory_id = (p_memory).id and e.org_id = (p_memory).org_id and e.action = 'remembered'
+         and e.actor_id = (p_caller).user_id)
+  then
     raise sqlstate '42501' using
       message = 'Somebody else wrote this memory.', hint = 'A member changes their own; ask an admin or owner.';
   end if;
@@ -1325,7 +1407,7 @@ end
 $$;
 
 comment on function long_term_memory.check_own(long_term_memory.caller, long_term_memory.agent_memories) is
-  'Refuses (42501) a member what somebody else wrote. Admins, owners and the service may change all.';
+  'Refuses (42501) a member what somebody else remembered, unless the words are theirs now. Admins, owners and the service may change all.';
 
 -- long_term_memory/100_remember.sql ---------------------------------------------------------------------------------
 
@@ -1384,7 +1466,8 @@ begin
     return null;
   end if;
 
-  -- replay; one that expired is gone, swept or not
+  -- replay; one that expired is gone, swept or not. A key is seen here once its call has committed, so that one without a
+  -- memory is no call that still runs: the sweep took what it had written
   select k.digest, k.memory_id, m.redacted_at is null and (m.expires_at is null or m.expires_at > now()) as is_live into v_known
   from long_term_memory.idempotency_keys k
   left join long_term_memory.agent_memories m on m.id = k.memory_id and m.org_id = p_org_id
@@ -1404,6 +1487,23 @@ $$;
 
 comment on function long_term_memory.claim_key(uuid, text, jsonb) is
   'Null: the request is new (or has no key) and is to be done. Else the memory that it wrote the first time. RL409 for another request, RL410 where the memory is gone.';
+
+create or replace function long_term_memory.forget_request()
+returns trigger language plpgsql security definer
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  new.digest := ''; -- it would tell a guess at the words
+  return new;
+end
+$$;
+
+comment on function long_term_memory.forget_request() is 'A key whose memory was swept knows no longer what the request was.';
+
+create or replace trigger idempotency_keys_forget_request
+  before update on long_term_memory.idempotency_keys
+  for each row when (old.memory_id is not null and new.memory_id is null)
+  execute function long_term_memory.forget_request();
 
 create or replace function long_term_memory.check_on_return(p_on_return text, p_digest_key text)
 returns void language plpgsql stable
@@ -1664,7 +1764,7 @@ as $$
     -- each with the line break behind it, so that the sum bounds the whole block; there is no shorter form of a memory
     'tokens', l.tokens, 'summary_line', l.line, 'summary_tokens', l.tokens, 'pinned', false)
   from (select (p_memory).*) as m
-  cross join lateral (select long_term_memory.grade(m.author, m.written_by, m.asserted_by) as grade) as g
+  cross join lateral (select long_term_memory.grade(m.written_by, m.asserted_by) as grade) as g
   cross join lateral (
     select f.line, ranked_ledger.tokens(f.line || ' ') as tokens
     from (select long_term_memory.memory_line(
@@ -1932,9 +2032,7 @@ begin
   from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id;
   v_memory := long_term_memory.live_memory(p_org_id, p_memory_id);
   if v_memory.expires_at <= now() then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization: it has expired.', p_memory_id),
-      hint = 'Remember it again if it holds after all.';
+    perform long_term_memory.no_memory(p_memory_id, ': it has expired');
   end if;
   return v_memory;
 end
@@ -1958,6 +2056,7 @@ declare
   v_is_changed boolean;
   v_keeps      boolean;
   v_is_models  boolean;
+  v_vouches    boolean;
 begin
   -- guard
   perform long_term_memory.check_note(p_note);
@@ -1971,28 +2070,31 @@ begin
     return long_term_memory.memory_json(v_before) || '{"changed": false}';
   end if;
 
-  -- mutate; other words were not what was reviewed, unless they come from somebody who may review
-  v_keeps := not v_is_new or v_caller.role in ('admin', 'owner');
+  -- mutate; other words are the caller's, and not what was reviewed, unless the caller may review and so answers for them
+  v_vouches := v_is_new and v_before.review_outcome is not null and coalesce(v_caller.role in ('admin', 'owner'), false);
+  v_keeps := not v_is_new or v_vouches;
   v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
       author = case when v_is_models then 'model' else m.author end,
-      asserted_by = case when v_is_models then null else m.asserted_by end,
+      written_by = case when v_is_new then v_caller.user_id else m.written_by end,
+      asserted_by = case when not v_is_new then m.asserted_by end,
       expires_at = nullif(coalesce(p_expires_at, m.expires_at), 'infinity'),
       embedding = case when v_embedding is not null or v_is_new then v_embedding else m.embedding end,
       embedding_model = case when v_embedding is not null or v_is_new then coalesce(p_embedding_model, '')
                              else m.embedding_model end,
-      reviewed_at = case when v_keeps then m.reviewed_at end,
-      reviewed_by = case when v_keeps then m.reviewed_by end,
+      reviewed_at = case when v_vouches then now() when v_keeps then m.reviewed_at end,
+      reviewed_by = case when v_vouches then v_caller.user_id when v_keeps then m.reviewed_by end,
       review_outcome = case when v_keeps then m.review_outcome end,
-      review_grade = case when v_keeps then m.review_grade end,
-      can_use_as_instruction = coalesce(v_keeps, false) and m.can_use_as_instruction
+      review_grade = case when v_vouches then 'verified' when v_keeps then m.review_grade end,
+      can_use_as_instruction = v_keeps and m.can_use_as_instruction
   where m.id = p_memory_id and m.org_id = p_org_id
   returning * into v_memory;
   perform long_term_memory.note_event(
     p_org_id, p_memory_id, 'corrected', v_caller, null,
     case when v_before.review_outcome is not null and v_memory.review_outcome is null then 'review_cleared' end, p_note,
-    case when v_is_new then v_before.text end);
+    case when v_is_new then v_before.text end,
+    case when v_is_new then coalesce(v_before.written_by, long_term_memory.uuid_of(v_before.asserted_by)) end);
   return long_term_memory.memory_json(v_memory) || '{"changed": true}';
 end
 $$;
@@ -2010,7 +2112,7 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; on the service key the words are a model''s from then on. The text before stays in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, unless an admin or owner corrects, who then is its reviewer. The text before, and whose it was, stay in its history.';
 
 -- long_term_memory/130_forget_memory.sql ----------------------------------------------------------------------------
 
@@ -2045,13 +2147,7 @@ begin
   perform long_term_memory.check_note(p_note);
   perform long_term_memory.share_subject(p_org_id, m.subject_type, m.subject_id)
   from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id;
-  select * into v_memory from long_term_memory.agent_memories m
-  where m.id = p_memory_id and m.org_id = p_org_id for no key update;
-  if v_memory.id is null then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
-  end if;
+  v_memory := long_term_memory.locked_memory(p_org_id, p_memory_id);
   perform long_term_memory.check_own(v_caller, v_memory);
   if v_memory.redacted_at is not null then
     return jsonb_build_object('memory_id', p_memory_id, 'forgotten_at', v_memory.redacted_at, 'already', true);
@@ -2095,7 +2191,7 @@ declare
     when p_after is not null and not coalesce(
            jsonb_typeof(p_after) = 'object' and jsonb_typeof(p_after -> 'created_at') = 'string'
            and p_after ->> 'created_at' ~ '^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$'
-           and p_after ->> 'memory_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+           and long_term_memory.uuid_of(p_after ->> 'memory_id') is not null, false)
       then 'p_after is not a cursor: it takes the "next" of the page before.'
   end;
 begin
@@ -2267,9 +2363,7 @@ begin
     raise sqlstate '22023' using
       message = 'p_limit is not a number from 1 to 1000.', hint = 'The newest ones come first; reads counts all of them.';
   elsif not exists (select from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id) then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
+    perform long_term_memory.no_memory(p_memory_id);
   end if;
   -- an erased one too: who had read it is asked then more than ever
   return jsonb_build_object(
@@ -2374,10 +2468,10 @@ declare
   v_digest    bytea;
   v_key_check bytea;
 begin
-  if p_digest_key is null then
+  perform long_term_memory.check_digest_key(p_digest_key);
+  if p_digest_key is null or p_subject_id is null then -- nobody's digests are kept of nobody
     return 'not_checked';
   end if;
-  perform long_term_memory.check_digest_key(p_digest_key);
   v_digest := long_term_memory.text_digest(p_digest_key, p_org_id, p_subject_type, p_subject_id, p_text);
   if exists (select from long_term_memory.erased_digests d
              where d.org_id = p_org_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id
@@ -2394,7 +2488,7 @@ end
 $$;
 
 comment on function long_term_memory.erased_before(uuid, text, uuid, text, text) is
-  'Whether a text was erased for this subject: flagged or clear; not_checked without a key; other_key where all that was erased for the subject has digests of other keys.';
+  'Whether a text was erased for this subject: flagged or clear; not_checked without a key, or where no subject is named; other_key where all that was erased for the subject has digests of other keys.';
 
 -- long_term_memory/205_word_columns.sql -----------------------------------------------------------------------------
 
@@ -3849,7 +3943,7 @@ begin
     select jsonb_agg(to_jsonb(x) order by x.created_at, x.memory_id)
     from (
       select m.id as memory_id, m.workspace_id, m.text, m.author,
-             long_term_memory.grade(m.author, m.written_by, m.asserted_by) as grade, m.written_by, m.asserted_by,
+             long_term_memory.grade(m.written_by, m.asserted_by) as grade, m.written_by, m.asserted_by,
              m.source_run_id, m.created_date as created_at, m.updated_at, m.expires_at,
              coalesce(m.expires_at <= now(), false) as expired, m.can_use_as_instruction,
              nullif(m.embedding_model, '') as embedding_model, m.redacted_at as erased_at,
@@ -3857,7 +3951,8 @@ begin
                'outcome', m.review_outcome, 'grade', m.review_grade, 'by', m.reviewed_by, 'at', m.reviewed_at) end as review,
              (select coalesce(jsonb_agg(jsonb_build_object(
                        'action', e.action, 'outcome', e.outcome, 'grade', e.grade, 'actor_id', e.actor_id,
-                       'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before)
+                       'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before,
+                       'writer_before', e.writer_before)
                        order by e.id), '[]')
               from (select y.* from long_term_memory.memory_events y where y.memory_id = m.id offset 0) as e
               where e.org_id = p_org_id) as history,
@@ -4209,23 +4304,6 @@ comment on function public.subject_access(uuid, text, uuid) is
 -- Which organization a workspace of the ledger belongs to. Whoever writes workspace_orgs, by the RPC or by plain SQL, the
 -- rest follows: attributions of another organization go, and what recalls of the workspace said of their subject is tied.
 
-create or replace function long_term_memory.require_org(p_org_id uuid)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_org_id is null then
-    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
-  elsif not long_term_memory.org_exists(p_org_id) then
-    raise sqlstate 'RL404' using
-      message = format('There is no organization %s.', p_org_id),
-      hint = 'Check the id; set_organization creates one where the project has no table of its own.';
-  end if;
-end
-$$;
-
-comment on function long_term_memory.require_org(uuid) is 'Refuses an organization that there is none of (RL404), or none at all (22023).';
-
 create or replace function long_term_memory.lose_attributions(p_workspace_id text, p_org_id uuid)
 returns void language sql
 set search_path = public, extensions, pg_temp
@@ -4248,7 +4326,7 @@ create or replace function long_term_memory.is_subject(p_subject jsonb)
 returns boolean language sql immutable parallel safe
 return case when jsonb_typeof(p_subject) = 'object'
             then coalesce(p_subject ->> 'type' in ('workspace', 'candidate', 'user'), false)
-                 and coalesce(p_subject ->> 'id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+                 and long_term_memory.uuid_of(p_subject ->> 'id') is not null
             else false end;
 
 comment on function long_term_memory.is_subject(jsonb) is 'Whether this names a subject, as {"type", "id"}.';
@@ -4901,12 +4979,6 @@ begin
 end
 $do$;
 
-create or replace function long_term_memory.uuid_of(p_text text)
-returns uuid language sql immutable parallel safe
-return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
-
-comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
-
 -- pgvector refuses what is no vector, and one such row would stop the page. No SQL function: the planner would cast first.
 create or replace function long_term_memory.vector_or_null(p_numbers real[])
 returns vector language plpgsql immutable parallel safe
@@ -4924,22 +4996,6 @@ $$;
 
 comment on function long_term_memory.vector_or_null(real[]) is 'The vector of these numbers; null where they are none, or have no direction.';
 
--- The owner of another product's table need not have given the service role a right on it.
-create or replace function long_term_memory.check_readable(p_table regclass)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if not has_table_privilege(p_table, 'SELECT') then
-    raise sqlstate '42501' using
-      message = format('%I may not read %s.', current_user, p_table),
-      hint = format('Let its owner run: grant select on %s to %I', p_table, current_user);
-  end if;
-end
-$$;
-
-comment on function long_term_memory.check_readable(regclass) is 'Refuses (42501) where the caller may not read a table, and says who can change that.';
-
 create or replace function long_term_memory.adoptable_table()
 returns regclass language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -4953,11 +5009,11 @@ begin
     raise sqlstate 'RL404' using
       message = 'There is no public.agent_memories to adopt from.', hint = 'This is for projects that have such a table of another product.';
   elsif 'memory_type' = any (v_columns) then
-    raise sqlstate 'RL501' using
+    raise sqlstate '22023' using
       message = 'public.agent_memories is Open Brain''s: it holds what the decision ledger ranks, and nothing to adopt.',
       hint = 'Tie its decisions to a person with attribute_decision.';
   elsif not v_columns @> array['org_id', 'subject_type', 'text'] then
-    raise sqlstate 'RL501' using
+    raise sqlstate '22023' using
       message = 'public.agent_memories has no org_id, subject_type and text: it is no table of memories that could be adopted.',
       hint = 'Copy its rows with remember.';
   end if;
@@ -4967,7 +5023,7 @@ end
 $$;
 
 comment on function long_term_memory.adoptable_table() is
-  'The other product''s table. RL404 where there is none, RL501 where the table of that name is something else.';
+  'The other product''s table. RL404 where there is none, 22023 where the table of that name is something else.';
 
 -- What cannot be read as what it should be is null, and judged by the rules of its row. A row without an id gets one of what
 -- it says, the same at every reading: a repeat would adopt it again.
@@ -5012,6 +5068,8 @@ as $$
     when coalesce(r.subject_type, '') not in ('workspace', 'candidate', 'user') then 'unknown subject type'
     when r.subject_type <> 'workspace' and r.subject_id is null then 'no subject'
     when r.org_id is null or not long_term_memory.org_exists(r.org_id) then 'unknown organization'
+    when exists (select from long_term_memory.agent_memories m where m.id = r.id and m.org_id <> r.org_id)
+      then 'id is another organization''s'
     when r.redacted_at is not null then null
     when coalesce(r.text, '') !~ '\S' then 'blank text'
     when octet_length(r.text) > 65536 then 'text too long'
@@ -5027,13 +5085,27 @@ $$;
 comment on function long_term_memory.adoption_problem(long_term_memory.found_memory) is
   'Why a row of the other product''s is not adopted; null where it can be.';
 
+-- No token of theirs was seen here. The other table's word for it is the service's, and goes as far as that goes elsewhere.
+create or replace function long_term_memory.asserted_writer(p_row long_term_memory.found_memory)
+returns uuid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select r.written_by
+  from (select (p_row).*) as r
+  where r.author = 'person' and r.redacted_at is null and exists (
+    select from long_term_memory.org_settings s where s.org_id = r.org_id and s.allow_asserted)
+$$;
+
+comment on function long_term_memory.asserted_writer(long_term_memory.found_memory) is
+  'The person of whom the other table says that they wrote a row, where the organization allows that one is named; else null, and the row is a model''s.';
+
 create or replace function long_term_memory.adopt(p_row long_term_memory.found_memory)
 returns boolean language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_run     text := p_row.source_run_id;
-  v_writer  uuid := p_row.written_by;
+  v_person  uuid := long_term_memory.asserted_writer(p_row);
   v_vector  vector := long_term_memory.vector_or_null(p_row.embedding);
   v_adopted boolean;
   v_unknown text;
@@ -5041,12 +5113,12 @@ begin
   if long_term_memory.referred_to('source_run_id') = to_regclass('long_term_memory.agent_runs') then
     perform long_term_memory.note_run(v_run);
   end if;
-  loop -- at most three times: a run and a user that are not known are left out
+  loop -- at most twice: a run that is not known is left out
     begin
-      insert into long_term_memory.agent_memories (id, org_id, subject_type, subject_id, text, author, source_run_id, written_by,
+      insert into long_term_memory.agent_memories (id, org_id, subject_type, subject_id, text, author, source_run_id, asserted_by,
         embedding, embedding_model, created_date, expires_at, redacted_at)
       values (p_row.id, p_row.org_id, p_row.subject_type, p_row.subject_id, coalesce(p_row.text, ''),
-        case when p_row.author = 'person' then 'person' else 'model' end, v_run, v_writer, v_vector,
+        case when v_person is not null then 'person' else 'model' end, v_run, v_person, v_vector,
         case when v_vector is null then '' else coalesce(p_row.embedding_model, '') end,
         case when isfinite(p_row.created_date) then p_row.created_date else now() end, p_row.expires_at, p_row.redacted_at)
       on conflict (id) do nothing;
@@ -5054,13 +5126,10 @@ begin
       exit;
     exception when foreign_key_violation then
       get stacked diagnostics v_unknown = constraint_name;
-      if v_unknown = 'agent_memories_source_run_id_fkey' and v_run is not null then
-        v_run := null;
-      elsif v_unknown = 'agent_memories_written_by_fkey' and v_writer is not null then
-        v_writer := null;
-      else
+      if v_unknown is distinct from 'agent_memories_source_run_id_fkey' or v_run is null then
         raise;
       end if;
+      v_run := null;
     end;
   end loop;
   if v_adopted then
@@ -5071,7 +5140,7 @@ end
 $$;
 
 comment on function long_term_memory.adopt(long_term_memory.found_memory) is
-  'Copies one row; false where a memory with this id is here already. Nobody has reviewed it here, whoever wrote it.';
+  'Copies one row; false where a memory with this id is here already. It has no verified writer here and no review: a person''s is asserted, or waits for a review as a model''s.';
 
 create or replace function public.adopt_memories(
   p_limit int default 500, p_after uuid default null, p_dry_run boolean default false)
@@ -5105,7 +5174,7 @@ begin
   -- mutate
   foreach v_row in array coalesce(v_page, '{}') loop
     v_problem := long_term_memory.adoption_problem(v_row);
-    if exists (select from long_term_memory.agent_memories m where m.id = v_row.id) then
+    if exists (select from long_term_memory.agent_memories m where m.id = v_row.id and m.org_id = v_row.org_id) then
       v_present := v_present + 1;
     elsif v_problem is not null then
       v_skipped := v_skipped || jsonb_build_object('id', v_row.id, 'reason', v_problem);
@@ -5128,33 +5197,6 @@ comment on function public.adopt_memories(int, uuid, boolean) is
 -- long_term_memory/420_organizations.sql ----------------------------------------------------------------------------
 
 -- Organizations and members, for a project that has none of its own. Each change leaves a row in audit_events.
-
-create or replace function long_term_memory.referred_to(p_column text)
-returns regclass language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select k.confrelid::regclass
-  from pg_constraint k
-  join pg_attribute a on a.attrelid = k.conrelid and a.attname = p_column and k.conkey = array[a.attnum]
-  where k.conrelid = 'long_term_memory.agent_memories'::regclass and k.contype = 'f'
-$$;
-
-comment on function long_term_memory.referred_to(text) is
-  'The table that this column of a memory refers to: the host''s, or ours where it has none.';
-
--- The functions for the service run with its rights, and a host need not have given it any on its own table.
-create or replace function long_term_memory.check_organization(p_org_id uuid)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  perform long_term_memory.check_readable(long_term_memory.referred_to('org_id'));
-  perform long_term_memory.admit(p_org_id, '{}');
-end
-$$;
-
-comment on function long_term_memory.check_organization(uuid) is
-  'Refuses an organization that is not there (RL404), or that the service role may not look for (42501).';
 
 create or replace function long_term_memory.set_allow_asserted(p_org_id uuid, p_allowed boolean)
 returns void language plpgsql
@@ -5211,7 +5253,7 @@ begin
                        long_term_memory.referred_to('org_id')),
       hint = 'Create and name them there; here only p_allow_asserted of one that is there can be set.';
   else
-    perform long_term_memory.check_organization(p_org_id);
+    perform long_term_memory.require_org(p_org_id);
   end if;
   if p_allow_asserted is not null then
     perform long_term_memory.set_allow_asserted(v_org_id, p_allow_asserted);
@@ -5246,7 +5288,7 @@ declare
   v_hint    text;
 begin
   -- guard
-  perform long_term_memory.check_organization(p_org_id);
+  perform long_term_memory.require_org(p_org_id);
   if p_user_id is null or p_role not in ('member', 'admin', 'owner') then
     raise sqlstate '22023' using
       message = 'p_user_id is missing, or p_role is not member, admin or owner.',
@@ -5307,7 +5349,7 @@ comment on function public.memory_schema_version() is
 
 -- long_term_memory/700_public_functions.sql -------------------------------------------------------------------------
 
--- The RPCs of docs/sql-api.md. Those that people may call are pairs: in public with the caller's rights, and behind it in
+-- The RPCs of docs/memory-api.md. Those that people may call are pairs: in public with the caller's rights, and behind it in
 -- long_term_memory with the owner's.
 create or replace function long_term_memory.functions_for_people()
 returns text[] language sql immutable parallel safe
@@ -5393,10 +5435,10 @@ select long_term_memory.join_ledger();
 do $do$
 declare
   v_advice text := 'As a role that may use pg_cron, run: select cron.schedule(''ranked-ledger-expire-memories'', ''*/15 * * * *'', '
-                   '''select public.expire_memories()'')';
+                   '''select public.expire_memories(10000)'')';
 begin
   if exists (select from pg_extension e where e.extname = 'pg_cron') then
-    perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories()');
+    perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories(10000)');
   end if;
 exception when others then
   -- a push shows no hint

@@ -248,12 +248,11 @@ def test_a_memory_of_somebody_else_is_cleaned_and_says_so(scene: Scene) -> None:
     assert scene.memories.row(other)["embedding_model"] == "m"
 
 
-def test_a_text_at_its_limit_is_cut_where_marks_make_it_longer(scene: Scene) -> None:
+def test_a_text_at_its_limit_loses_nothing_where_marks_make_it_longer(scene: Scene) -> None:
     memory_id = scene.remember("zebras" * 10922, str(uuid4()))
     scene.erase(str(uuid4()), also_containing=["zebras"])
-    text = scene.memories.row(memory_id)["text"]
-    assert len(text.encode()) <= 65536
-    assert "zebras" not in text
+    assert scene.memories.row(memory_id)["text"] == MARK * 10922
+    scene.memories.approve(memory_id)  # a row that is longer than what may be written can still be changed
 
 
 def test_the_words_of_a_cleaned_decision_are_searched_anew(scene: Scene) -> None:

@@ -86,7 +86,8 @@ begin
   end if;
   if new.text is null or new.text !~ '\S' then
     raise sqlstate 'RL471' using message = 'The text of a memory is blank.', hint = 'Say what is to be remembered.';
-  elsif octet_length(new.text) > 65536 then
+  elsif octet_length(new.text) > 65536 and (tg_op = 'INSERT' or new.text is distinct from old.text)
+        and current_setting('long_term_memory.cleaning', true) is distinct from 'on' then -- a mark may be longer than what it was
     raise sqlstate '22023' using
       message = 'The text of a memory is longer than 65,536 bytes.', hint = 'Remember less, or in several memories.';
   end if;

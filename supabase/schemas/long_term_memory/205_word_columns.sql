@@ -36,7 +36,7 @@ as $$
            p_check,
            n.name || ' (= ANY \(+ARRAY\[[^\]]*\]\)*(::[a-z ]+\[\])?|= ''[^'']*''(::[a-z ]+)?|IS( NOT)? NULL)|\m(OR|AND)\M', '', 'g')
          ~ '^CHECK [ ()]*$'
-  from (select '\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
+  from (select '"?\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
 $$;
 
 comment on function long_term_memory.is_closed_list(text, name) is

@@ -29,7 +29,7 @@ begin
   if not pg_try_advisory_xact_lock_shared(long_term_memory.subject_key(v_org_id, p_subject_type, p_subject_id))
      or exists (select from long_term_memory.erasures e
                 where e.org_id = v_org_id and e.subject_type = p_subject_type and e.subject_id = p_subject_id
-                  and e.erased_at > transaction_timestamp())
+                  and e.erased_at > transaction_timestamp() - interval '2 minutes') -- as tie_items: it may have begun before
      or current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot does not see the erasure
     perform long_term_memory.empty_traces(array[p_trace_id]);
   end if;
