@@ -5133,7 +5133,8 @@ begin
     end;
   end loop;
   if v_adopted then
-    perform long_term_memory.note_event(p_row.org_id, p_row.id, 'adopted', long_term_memory.calling(p_row.org_id));
+    perform long_term_memory.note_event(p_row.org_id, p_row.id, 'adopted', long_term_memory.calling(p_row.org_id),
+                                        p_writer_before => p_row.written_by);
   end if;
   return v_adopted;
 end

@@ -54,7 +54,7 @@ MATRIX = {
     "map_workspace": _row("service"),
     "expire_memories": _row("service"),
     # it is let in: this project's agent_memories is Open Brain's, and nothing to adopt
-    "adopt_memories": _row("service") | {"service": "RL501"},
+    "adopt_memories": _row("service") | {"service": "22023"},
     "set_organization": _row("service"),
     "set_member": _row("service"),
 }

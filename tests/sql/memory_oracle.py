@@ -140,6 +140,7 @@ class Memory:
     words: str
     author: str
     written_by: str | None
+    remembered_by: str | None
     outcome: str | None = None
     grade: str | None = None
     instruction: bool = False
@@ -157,15 +158,18 @@ class Memory:
     def refuses_forgetting(self, caller: str, user: str | None) -> str | None:
         if self.swept:
             return "RL404"
-        return "42501" if caller in MEMBERS and self.written_by != user else None
+        return "42501" if caller in MEMBERS and user not in (self.written_by, self.remembered_by) else None
 
-    def correct(self, words: str, caller: str) -> None:
+    def correct(self, words: str, caller: str, user: str | None) -> None:
         self.past.add(self.words)
         self.words = words
+        self.written_by = user
         if caller == "service":  # no key puts words into a person's mouth
             self.author = "model"
         if caller != "admin":  # nobody has reviewed the new words
             self.outcome, self.grade, self.instruction = None, None, False
+        elif self.outcome is not None:  # whoever may review answers for what they wrote
+            self.grade = "verified"
 
     def refuses_review(self, caller: str, outcome: str, *, instruction: bool) -> str | None:
         if caller in MEMBERS:

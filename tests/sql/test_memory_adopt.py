@@ -49,6 +49,14 @@ class Other:
         assert isinstance(row, dict)
         return row
 
+    def allow_asserted(self) -> None:
+        call(self.database.service, "set_organization", org_id=self.org, allow_asserted=True)
+
+    def recall(self) -> list[dict[str, Any]]:
+        """What an agent on the service key is shown, without asking for what nobody has reviewed."""
+        answer = call(self.database.service, "recall_memories", org_id=self.org)
+        return list(answer["hits"])
+
     def adopt(self, connection: Connection | None = None, **arguments: Any) -> dict[str, Any]:
         answer = call(connection or self.database.service, "adopt_memories", **arguments)
         assert isinstance(answer, dict)
@@ -89,6 +97,7 @@ def test_a_memory_keeps_its_id_its_time_and_what_is_known_of_it(other: Other) ->
     user, candidate = str(uuid4()), str(uuid4())
     other.database.superuser.execute("insert into auth.users (id) values (%s)", (user,))
     other.database.owner.execute("insert into public.agent_runs values ('run-81')")
+    other.allow_asserted()
     row = other.write(
         "Prefers the afternoon",
         author="person",
@@ -105,13 +114,43 @@ def test_a_memory_keeps_its_id_its_time_and_what_is_known_of_it(other: Other) ->
     assert other.adopt() == DONE | {"adopted": 1}
 
     adopted = other.memory(row["id"])
-    assert {name: adopted[name] for name in row} == row
+    # but that their token wrote it: that was not seen here
+    assert {name: adopted[name] for name in row} == row | {"written_by": None}
+    assert adopted["asserted_by"] == user
     assert adopted["embedding_dims"] == 3
     assert (adopted["review_outcome"], adopted["can_use_as_instruction"]) == (None, False)
-    ((action, grade, actor),) = other.database.rows(
-        "select action, grade, actor_id from long_term_memory.memory_events"
+    ((action, grade, actor, writer),) = other.database.rows(
+        "select action, grade, actor_id, writer_before::text from long_term_memory.memory_events"
     )
-    assert (action, grade, actor) == ("adopted", "service", None)
+    assert (action, grade, actor, writer) == ("adopted", "service", None, user)
+
+
+def test_nothing_that_is_adopted_is_shown_as_verified(other: Other) -> None:
+    user = str(uuid4())
+    other.database.superuser.execute("insert into auth.users (id) values (%s)", (user,))
+    other.allow_asserted()
+    other.write("Pay by card", author="person", written_by=user)
+    other.write("Nobody is named", author="person")
+    other.write("A model on somebody's token", author="model", written_by=user)
+    assert other.adopt()["adopted"] == 3
+    assert [hit["line"] for hit in other.recall()] == [
+        "- [today | by person, asserted | unreviewed | instruction: no | about workspace] Pay by card"
+    ]
+    assert {
+        (m["text"], m["author"], m["written_by"], m["asserted_by"]) for m in other.memories().values()
+    } == {
+        ("Pay by card", "person", None, user),
+        ("Nobody is named", "model", None, None),
+        ("A model on somebody's token", "model", None, None),
+    }
+
+
+def test_where_nobody_may_be_named_a_persons_row_waits_for_a_review(other: Other) -> None:
+    row = other.write("Pay by card", author="person", written_by=str(uuid4()))
+    assert other.adopt()["adopted"] == 1
+    adopted = other.memory(row["id"])
+    assert (adopted["author"], adopted["written_by"], adopted["asserted_by"]) == ("model", None, None)
+    assert other.recall() == []
 
 
 def test_a_repeat_adopts_nothing_twice_and_touches_nothing(other: Other) -> None:
@@ -201,6 +240,18 @@ def test_at_most_a_hundred_reasons_are_told_and_all_are_counted(other: Other) ->
         written(other, text=" ")
     page = other.adopt()
     assert (len(page["skipped"]), page["skipped_total"]) == (100, 130)
+
+
+def test_an_id_that_another_organization_has_is_not_taken_for_the_row(other: Other) -> None:
+    elsewhere, row = str(uuid4()), written(other)
+    other.database.owner.execute("insert into public.organizations values (%s, 'Other')", (elsewhere,))
+    other.database.service.execute(
+        "insert into long_term_memory.agent_memories (id, org_id, subject_type, text) values (%s, %s, 'workspace', 'Theirs')",
+        (row["id"], elsewhere),
+    )
+    skipped = [{"id": row["id"], "reason": "id is another organization's"}]
+    assert other.adopt() == DONE | {"skipped": skipped, "skipped_total": 1}
+    assert other.memory(row["id"])["text"] == "Theirs"
 
 
 def test_what_is_not_known_here_is_left_out_of_the_memory(other: Other) -> None:
@@ -343,7 +394,8 @@ def test_columns_of_other_types_are_read_as_far_as_they_go(empty_project: HostMa
     assert page["adopted"] == 1
     assert sorted(skip["reason"] for skip in page["skipped"]) == ["no subject", "unknown organization"]
     (adopted,) = other.memories().values()
-    assert (adopted["text"], adopted["author"], adopted["subject_id"]) == ("Good", "person", candidate)
+    # a writer who is no uuid is nobody who could be named
+    assert (adopted["text"], adopted["author"], adopted["subject_id"]) == ("Good", "model", candidate)
     assert (adopted["embedding"], adopted["embedding_model"]) == ([1, 2], "e5")
     assert adopted["created_date"].startswith("2026-05-06")
     assert other.adopt()["present"] == 1
@@ -398,7 +450,7 @@ def test_a_page_is_a_walk_along_the_other_tables_key(other: Other) -> None:
 def test_open_brains_table_of_that_name_is_told_apart(full_project: HostMaker) -> None:
     with pytest.raises(psycopg.Error) as raised:
         call(full_project().service, "adopt_memories")
-    assert raised.value.sqlstate == "RL501"
+    assert raised.value.sqlstate == "22023"
     assert "Open Brain's" in (raised.value.diag.message_primary or "")
 
 
@@ -410,7 +462,7 @@ def test_without_such_a_table_there_is_nothing_to_adopt(shared_memories: Memorie
 
 def test_another_table_of_that_name_is_not_read(empty_project: HostMaker) -> None:
     other = Other(empty_project(), "id uuid, org_id uuid, body text")
-    other.refused("RL501")
+    other.refused("22023")
 
 
 def test_a_table_that_the_service_role_may_not_read_is_named_with_the_grant(other: Other) -> None:

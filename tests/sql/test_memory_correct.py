@@ -65,7 +65,73 @@ def test_a_member_corrects_their_own_and_whoever_may_review_corrects_all(
         for memory in (own, models):
             text = f"Corrected {uuid4()}"
             assert caller("correct_memory", memory_id=memory, text=text)["text"] == text
+    # what they remembered stays theirs to change, whose words it has now; what others remembered does not become it
+    colleague.refused("42501", "correct_memory", memory_id=own, text="Mine now")
+    member.refused("42501", "forget_memory", memory_id=models)
     assert member("correct_memory", memory_id=own, text="Own again")["changed"] is True
+
+
+@pytest.mark.parametrize("asserted", [False, True])
+def test_new_words_are_whose_token_wrote_them(
+    shared_memories: Memories, service: Caller, org: str, asserted: bool
+) -> None:
+    writer, boss = shared_memories.new_member("member", org), shared_memories.new_member("admin", org)
+    if asserted:
+        memory = service.id("Was said", author="person", asserted_by=writer)
+    else:
+        memory = shared_memories.as_user(writer, org).id("Was said", author="person")
+    admin = shared_memories.as_user(boss, org)
+    same = admin("correct_memory", memory_id=memory, text="Was said", expires_at="2999-01-01T00:00:00Z")
+    assert writer in (same["written_by"], same["asserted_by"])
+    assert shared_memories.events(memory)[-1]["writer_before"] is None
+
+    answer = admin("correct_memory", memory_id=memory, text="Is said")
+    assert (answer["author"], answer["written_by"], answer["asserted_by"], answer["grade"]) == (
+        "person", boss, None, "verified")  # fmt: skip
+    event = shared_memories.events(memory)[-1]
+    assert (event["actor_id"], event["writer_before"], event["text_before"]) == (boss, writer, "Was said")
+
+
+def test_nobodys_name_stands_under_what_the_service_wrote(
+    shared_memories: Memories, service: Caller, org: str
+) -> None:
+    writer = shared_memories.new_member("member", org)
+    person = shared_memories.as_user(writer, org)
+    memory = person.id("A model's, on a person's token")
+    answer = service("correct_memory", memory_id=memory, text="Another's")
+    assert (answer["author"], answer["written_by"], answer["grade"]) == ("model", None, None)
+    assert shared_memories.events(memory)[-1]["writer_before"] == writer
+    # a member who corrects what is theirs to change has the words again
+    mine = person("correct_memory", memory_id=memory, text="Mine again")
+    assert (mine["author"], mine["written_by"]) == ("model", writer)
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_whoever_may_review_and_writes_other_words_stands_for_them(
+    shared_memories: Memories, service: Caller, org: str, usable: bool
+) -> None:
+    first, second = (shared_memories.new_member(role, org) for role in ("admin", "owner"))
+    memory = service.id("Reviewed")
+    if usable:
+        reviewed = shared_memories.as_user(first, org)(
+            "review_memory", memory_id=memory, outcome="approved", can_use_as_instruction=True
+        )
+    else:
+        reviewed = service("review_memory", memory_id=memory, outcome="evidence_only", reviewer=first)
+    answer = shared_memories.as_user(second, org)("correct_memory", memory_id=memory, text="Other words")
+    assert (answer["reviewed_by"], answer["review_grade"], answer["written_by"], answer["author"]) == (
+        second, "verified", second, "model")  # fmt: skip
+    assert answer["reviewed_at"] > reviewed["reviewed_at"]
+    assert (answer["review_outcome"], answer["can_use_as_instruction"]) == (
+        reviewed["review_outcome"],
+        usable,
+    )
+
+
+def test_what_nobody_has_reviewed_is_not_reviewed_by_a_correction(service: Caller, admin: Caller) -> None:
+    answer = admin("correct_memory", memory_id=service.id("A model's"), text="Still a model's")
+    assert [answer[field] for field in REVIEW] == [None] * 4
+    assert [one["text"] for one in admin("pending_reviews")["memories"]] == ["Still a model's"]
 
 
 @pytest.mark.parametrize("role", ["member", "admin", "owner", "service"])

@@ -87,7 +87,7 @@ def test_it_is_over_all_organizations(memories: Memories) -> None:
     assert left(memories) == set()
 
 
-def test_history_usage_and_keys_go_with_it_and_whose_question_it_was_stays(memories: Memories) -> None:
+def test_history_and_usage_go_with_it_and_whose_question_it_was_stays(memories: Memories) -> None:
     candidate = str(uuid4())
     gone, kept = expired(memories, subject_type="candidate", subject_id=candidate), memories.insert()
     for memory_id in (gone, kept):
@@ -95,19 +95,34 @@ def test_history_usage_and_keys_go_with_it_and_whose_question_it_was_stays(memor
             "insert into long_term_memory.memory_events (org_id, memory_id, action, text_before) values (%s, %s, 'corrected', 'x')",
             (memories.org, memory_id),
         )
-        memories.database.service.execute(
-            "insert into long_term_memory.idempotency_keys (org_id, key, digest, memory_id) values (%s, %s, '', %s)",
-            (memories.org, memory_id, memory_id),
-        )
     recalled(memories, gone, kept, subject=("candidate", candidate))
 
     assert sweep(memories) == swept(1)
 
-    for table in ("memory_events", "idempotency_keys", "recall_items"):
+    for table in ("memory_events", "recall_items"):
         rows = memories.database.rows(f"select memory_id::text from long_term_memory.{table}")
         assert rows == [(kept,)], table
     assert count(memories.database, "long_term_memory.recall_subjects") == 1
     assert count(memories.database, "long_term_memory.recalls") == 1
+
+
+def test_a_key_stays_used_without_what_would_tell_a_guess_at_the_words(memories: Memories) -> None:
+    service = memories.as_service()
+    gone = service.id("Over", idempotency_key="over")
+    service.remember("Stays", idempotency_key="stays")
+    memories.expire(gone)
+    service.refused("RL410", "remember", text="Over", idempotency_key="over")
+    assert sweep(memories) == swept(1)
+    for text in ("Over", "Something else"):
+        said = service.refused("RL410", "remember", text=text, idempotency_key="over")
+        assert "new key" in (said.message_hint or "")
+    assert service.remember("Stays", idempotency_key="stays")["replayed"] is True
+    keys = "select key, memory_id is null, digest = '' from long_term_memory.idempotency_keys order by key"
+    assert memories.database.rows(keys) == [("over", True, True), ("stays", False, False)]
+
+    # they are the organization's, and go with it
+    memories.database.superuser.execute("delete from long_term_memory.organizations")
+    assert memories.database.rows(keys) == []
 
 
 def test_a_tombstone_stays_whatever_its_expiry_said(memories: Memories) -> None:

@@ -140,6 +140,8 @@ def test_a_host_that_gave_the_service_role_no_right_hears_which_one_is_missing(h
     for function, arguments in (
         ("set_organization", {"allow_asserted": True}),
         ("set_member", {"user_id": user, "role": "owner"}),
+        ("map_workspace", {"workspace_id": "acme"}),
+        ("attribute_decision", {"memory_id": NOBODY, "subject_type": "user", "subject_id": user}),
     ):
         diagnostic = host.as_service().refused("42501", function, **arguments)
         assert "grant select on" in (diagnostic.message_hint or "")

@@ -233,6 +233,28 @@ def test_a_key_whose_memory_is_gone_says_so(shared_memories: Memories, service: 
     service.refused("RL410", "remember", text="Once", idempotency_key="expired")
 
 
+def test_a_key_is_free_again_where_its_call_failed_in_the_same_transaction(
+    shared_memories: Memories, service: Caller
+) -> None:
+    connection = shared_memories.database.connect("service_role", autocommit=False)
+    caller = Caller(connection, service.org)
+    with pytest.raises(psycopg.Error), connection.transaction():
+        caller.remember(" ", idempotency_key="k")
+    first = caller.remember("Once", idempotency_key="k")
+    assert first["replayed"] is False
+    assert caller.remember("Once", idempotency_key="k") == first | {"replayed": True}
+    connection.commit()
+    assert service.remember("Once", idempotency_key="k")["replayed"] is True
+
+
+def test_of_a_workspace_without_an_id_nothing_erased_is_known(service: Caller) -> None:
+    for about in ({}, {"workspace_id": "acme"}):
+        assert service.remember("Once", digest_key=KEY, **about)["erased_before"] == "not_checked"
+    service.refused("22023", "remember", text="Once", digest_key="short")
+    named = service.remember("Once", subject_type="workspace", subject_id=str(uuid4()), digest_key=KEY)
+    assert named["erased_before"] == "clear"
+
+
 def test_sixteen_at_once_with_one_key_write_one_memory(shared_memories: Memories, service: Caller) -> None:
     def remember(connection: Connection) -> Any:
         return call(

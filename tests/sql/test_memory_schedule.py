@@ -51,6 +51,7 @@ def test_what_is_scheduled_is_a_sweep(memories: Memories) -> None:
     name, when, command = job()
     assert name == "ranked-ledger-expire-memories"
     assert len(when.split()) == 5
+    assert command == "select public.expire_memories(10000)"  # as much as one call takes
     memory_id = memories.insert()
     memories.expire(memory_id)
     memories.database.owner.execute(command)  # pg_cron runs a job as the role that scheduled it

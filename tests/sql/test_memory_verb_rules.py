@@ -115,7 +115,9 @@ class Story:
         words = new_words()
         code, answer = self.desk.ask(caller, "remember", text=f"It says {words}", author=author)
         assert code is None
-        self.known[answer["memory_id"]] = Memory(words, author, self.desk.users[caller])
+        self.known[answer["memory_id"]] = Memory(
+            words, author, self.desk.users[caller], self.desk.users[caller]
+        )
 
     def correct(self, caller: str, memory_id: str, memory: Memory) -> None:
         words = new_words()
@@ -124,7 +126,7 @@ class Story:
         )
         assert code == memory.refuses(caller, self.desk.users[caller])
         if code is None:
-            memory.correct(words, caller)
+            memory.correct(words, caller, self.desk.users[caller])
 
     def review(self, caller: str, memory_id: str, memory: Memory, outcome: str, *, instruction: bool) -> None:
         reviewer = {"reviewer": self.desk.users["admin"]} if caller == "service" else {}
@@ -171,7 +173,8 @@ class Story:
             memory = self.known[memory_id]
             assert broken(row) == []
             assert (row["redacted_at"] is not None) == memory.erased
-            assert row["review_grade"] == memory.grade
+            assert row["written_by"] == memory.written_by
+            assert (row["author"], row["review_grade"]) == (memory.author, memory.grade)
             assert row["can_use_as_instruction"] == (memory.instruction and not memory.erased)
 
     def _rows(self) -> list[tuple[Any, ...]]:

@@ -38,6 +38,7 @@ create table if not exists long_term_memory.memory_events (
   asserted_by text,
   note        text,
   text_before text,
+  writer_before uuid,
   at          timestamptz not null default now()
 );
 -- the organization is in each index by memory: without statistics it would be looked up by itself, once for every memory
@@ -156,13 +157,13 @@ create table if not exists long_term_memory.idempotency_keys (
   org_id     uuid not null,
   key        text not null,
   digest     bytea not null,
-  memory_id  uuid references long_term_memory.agent_memories (id) on delete cascade,
+  memory_id  uuid references long_term_memory.agent_memories (id) on delete set null,
   created_at timestamptz not null default now(),
   primary key (org_id, key)
 );
 create index if not exists idempotency_keys_memory_idx on long_term_memory.idempotency_keys (memory_id, org_id);
 comment on table long_term_memory.idempotency_keys is
-  'Which request a key stood for, and the memory that it wrote.';
+  'Which request a key stood for, and the memory that it wrote: none once that was swept. The key stays used.';
 
 do $do$
 declare

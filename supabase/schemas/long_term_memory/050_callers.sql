@@ -21,6 +21,12 @@ begin
 end
 $do$;
 
+create or replace function long_term_memory.uuid_of(p_text text)
+returns uuid language sql immutable parallel safe
+return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
+
+comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
+
 create or replace function long_term_memory.request_role()
 returns name language sql stable
 set search_path = public, extensions, pg_temp
@@ -36,7 +42,7 @@ create or replace function long_term_memory.request_user()
 returns uuid language sql stable
 set search_path = public, extensions, pg_temp
 as $$
-  select case when s.sub ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then s.sub::uuid end
+  select long_term_memory.uuid_of(s.sub)
   from (select coalesce(nullif(current_setting('request.jwt.claim.sub', true), ''),
                         nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub') as sub) as s
 $$;
@@ -64,6 +70,55 @@ $$;
 
 comment on function long_term_memory.calling(uuid) is 'Who calls, and their role in this organization.';
 
+create or replace function long_term_memory.referred_to(p_column text)
+returns regclass language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select k.confrelid::regclass
+  from pg_constraint k
+  join pg_attribute a on a.attrelid = k.conrelid and a.attname = p_column and k.conkey = array[a.attnum]
+  where k.conrelid = 'long_term_memory.agent_memories'::regclass and k.contype = 'f'
+$$;
+
+comment on function long_term_memory.referred_to(text) is
+  'The table that this column of a memory refers to: the host''s, or ours where it has none.';
+
+-- The functions for the service run with its rights, and a host need not have given it any on its own tables.
+create or replace function long_term_memory.check_readable(p_table regclass)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not has_table_privilege(p_table, 'SELECT') then
+    raise sqlstate '42501' using
+      message = format('%I may not read %s.', current_user, p_table),
+      hint = format('Let its owner run: grant select on %s to %I', p_table, current_user);
+  end if;
+end
+$$;
+
+comment on function long_term_memory.check_readable(regclass) is 'Refuses (42501) where the caller may not read a table, and says who can change that.';
+
+create or replace function long_term_memory.require_org(p_org_id uuid)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_org_id is null then
+    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
+  end if;
+  perform long_term_memory.check_readable(long_term_memory.referred_to('org_id'));
+  if not long_term_memory.org_exists(p_org_id) then
+    raise sqlstate 'RL404' using
+      message = format('There is no organization %s.', p_org_id),
+      hint = 'Check the id; set_organization creates one where the project has no table of its own.';
+  end if;
+end
+$$;
+
+comment on function long_term_memory.require_org(uuid) is
+  'Refuses none at all (22023), an organization that is not there (RL404), or that the service role may not look for (42501).';
+
 create or replace function long_term_memory.admit(p_org_id uuid, p_roles text[], p_about_self boolean default null)
 returns long_term_memory.caller language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -71,14 +126,8 @@ as $$
 declare
   v_caller long_term_memory.caller := long_term_memory.calling(p_org_id);
 begin
-  if p_org_id is null then
-    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
-  elsif v_caller.kind = 'service' then
-    if not long_term_memory.org_exists(p_org_id) then
-      raise sqlstate 'RL404' using
-        message = format('There is no organization %s.', p_org_id),
-        hint = 'Check the id; set_organization creates one where the project has no table of its own.';
-    end if;
+  if p_org_id is null or v_caller.kind = 'service' then
+    perform long_term_memory.require_org(p_org_id);
   elsif v_caller.user_id is null or not (coalesce(v_caller.role = any (p_roles), false) or coalesce(p_about_self, false)) then
     -- in the same words whether the organization exists or not
     raise sqlstate '42501' using
@@ -108,15 +157,12 @@ returns uuid language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_person uuid;
+  v_person uuid := long_term_memory.uuid_of(p_person);
 begin
   if not exists (select from long_term_memory.org_settings s where s.org_id = p_org_id and s.allow_asserted) then
     raise sqlstate '42501' using
       message = 'This organization does not allow that a member is named by the service role.',
       hint = 'Let the person act with a token of their own, or allow it: set_organization with p_allow_asserted.';
-  end if;
-  if p_person ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-    v_person := p_person::uuid;
   end if;
   if v_person is null or not coalesce(long_term_memory.member_role(p_org_id, v_person) = any (p_roles), false) then
     raise sqlstate 'RL404' using

@@ -113,11 +113,11 @@ $$;
 comment on function long_term_memory.embedding_of(text, text) is
   'The vector of a call, null where there is none. Refuses (22023) what is no vector, one of zeros, and one without its model.';
 
-create or replace function long_term_memory.grade(p_author text, p_written_by uuid, p_asserted_by text)
+create or replace function long_term_memory.grade(p_written_by uuid, p_asserted_by text)
 returns text language sql immutable parallel safe
 return case when p_asserted_by is not null then 'asserted' when p_written_by is not null then 'verified' end;
 
-comment on function long_term_memory.grade(text, uuid, text) is
+comment on function long_term_memory.grade(uuid, text) is
   'How the writer is known: verified by their token, asserted by the service role, or null: a model on the service key.';
 
 create or replace function long_term_memory.memory_json(p_memory long_term_memory.agent_memories)
@@ -127,7 +127,7 @@ as $$
   select jsonb_build_object(
     'memory_id', m.id, 'org_id', m.org_id, 'subject_type', m.subject_type, 'subject_id', m.subject_id,
     'workspace_id', m.workspace_id, 'text', m.text, 'author', m.author,
-    'grade', long_term_memory.grade(m.author, m.written_by, m.asserted_by), 'source_run_id', m.source_run_id,
+    'grade', long_term_memory.grade(m.written_by, m.asserted_by), 'source_run_id', m.source_run_id,
     'written_by', m.written_by, 'asserted_by', m.asserted_by, 'reviewed_at', m.reviewed_at, 'reviewed_by', m.reviewed_by,
     'review_outcome', m.review_outcome, 'review_grade', m.review_grade, 'can_use_as_instruction', m.can_use_as_instruction,
     'embedding_model', nullif(m.embedding_model, ''), 'created_at', m.created_date, 'updated_at', m.updated_at,
@@ -135,9 +135,23 @@ as $$
   from (select (p_memory).*) as m
 $$;
 
-comment on function long_term_memory.memory_json(long_term_memory.agent_memories) is 'A memory as every verb answers it (docs/sql-api.md).';
+comment on function long_term_memory.memory_json(long_term_memory.agent_memories) is 'A memory as every verb answers it (docs/memory-api.md).';
 
-create or replace function long_term_memory.live_memory(p_org_id uuid, p_memory_id uuid)
+create or replace function long_term_memory.no_memory(p_memory_id uuid, p_why text default '')
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  raise sqlstate 'RL404' using
+    message = format('There is no memory %s in this organization%s.', coalesce(p_memory_id::text, 'without an id'), p_why),
+    hint = 'Check the id and the organization; what has expired can be remembered again.';
+end
+$$;
+
+comment on function long_term_memory.no_memory(uuid, text) is
+  'Refuses (RL404) a memory that the organization does not have, in the same words whether another one has it.';
+
+create or replace function long_term_memory.locked_memory(p_org_id uuid, p_memory_id uuid)
 returns long_term_memory.agent_memories language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -147,10 +161,23 @@ begin
   select * into v_memory from long_term_memory.agent_memories m
   where m.id = p_memory_id and m.org_id = p_org_id for no key update;
   if v_memory.id is null then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
-  elsif v_memory.redacted_at is not null then
+    perform long_term_memory.no_memory(p_memory_id);
+  end if;
+  return v_memory;
+end
+$$;
+
+comment on function long_term_memory.locked_memory(uuid, uuid) is
+  'A memory of the organization, a tombstone too, locked for a change. RL404 where it has none.';
+
+create or replace function long_term_memory.live_memory(p_org_id uuid, p_memory_id uuid)
+returns long_term_memory.agent_memories language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_memory long_term_memory.agent_memories := long_term_memory.locked_memory(p_org_id, p_memory_id);
+begin
+  if v_memory.redacted_at is not null then
     raise sqlstate 'RL410' using
       message = format('The memory %s was erased.', p_memory_id),
       detail = format('It was erased at %s.', to_jsonb(v_memory.redacted_at) #>> '{}'),
@@ -165,17 +192,18 @@ comment on function long_term_memory.live_memory(uuid, uuid) is
 
 create or replace function long_term_memory.note_event(
   p_org_id uuid, p_memory_id uuid, p_action text, p_caller long_term_memory.caller, p_asserted_by text default null,
-  p_outcome text default null, p_note text default null, p_text_before text default null)
+  p_outcome text default null, p_note text default null, p_text_before text default null, p_writer_before uuid default null)
 returns void language sql
 set search_path = public, extensions, pg_temp
 as $$
-  insert into long_term_memory.memory_events (org_id, memory_id, action, outcome, grade, actor_id, asserted_by, note, text_before)
+  insert into long_term_memory.memory_events (
+    org_id, memory_id, action, outcome, grade, actor_id, asserted_by, note, text_before, writer_before)
   values (p_org_id, p_memory_id, p_action, p_outcome,
           case when p_asserted_by is not null then 'asserted' when (p_caller).user_id is not null then 'verified' else 'service' end,
-          (p_caller).user_id, p_asserted_by, p_note, p_text_before)
+          (p_caller).user_id, p_asserted_by, p_note, p_text_before, p_writer_before)
 $$;
 
-comment on function long_term_memory.note_event(uuid, uuid, text, long_term_memory.caller, text, text, text, text) is
+comment on function long_term_memory.note_event(uuid, uuid, text, long_term_memory.caller, text, text, text, text, uuid) is
   'Writes down what became of a memory, by whom, and in which grade.';
 
 create or replace function long_term_memory.check_note(p_note text)
@@ -205,13 +233,19 @@ $$;
 
 comment on function long_term_memory.check_name(text, text) is 'Refuses (22023) a name that is blank or longer than 1000 bytes. Null passes.';
 
--- A member sees what colleagues wrote in recalls, so that its existence is no secret; changing it is another matter.
+-- A member sees what colleagues wrote in recalls, so that its existence is no secret; changing it is another matter. What they
+-- remembered stays theirs to change after somebody corrected it, whose words it has then.
 create or replace function long_term_memory.check_own(p_caller long_term_memory.caller, p_memory long_term_memory.agent_memories)
-returns void language plpgsql immutable
+returns void language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  if (p_caller).kind = 'user' and (p_caller).role = 'member' and (p_memory).written_by is distinct from (p_caller).user_id then
+  if (p_caller).kind = 'user' and (p_caller).role = 'member' and (p_memory).written_by is distinct from (p_caller).user_id
+     and not exists (
+       select from long_term_memory.memory_events e
+       where e.memory_id = (p_memory).id and e.org_id = (p_memory).org_id and e.action = 'remembered'
+         and e.actor_id = (p_caller).user_id)
+  then
     raise sqlstate '42501' using
       message = 'Somebody else wrote this memory.', hint = 'A member changes their own; ask an admin or owner.';
   end if;
@@ -219,4 +253,4 @@ end
 $$;
 
 comment on function long_term_memory.check_own(long_term_memory.caller, long_term_memory.agent_memories) is
-  'Refuses (42501) a member what somebody else wrote. Admins, owners and the service may change all.';
+  'Refuses (42501) a member what somebody else remembered, unless the words are theirs now. Admins, owners and the service may change all.';

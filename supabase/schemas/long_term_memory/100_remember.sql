@@ -53,7 +53,8 @@ begin
     return null;
   end if;
 
-  -- replay; one that expired is gone, swept or not
+  -- replay; one that expired is gone, swept or not. A key is seen here once its call has committed, so that one without a
+  -- memory is no call that still runs: the sweep took what it had written
   select k.digest, k.memory_id, m.redacted_at is null and (m.expires_at is null or m.expires_at > now()) as is_live into v_known
   from long_term_memory.idempotency_keys k
   left join long_term_memory.agent_memories m on m.id = k.memory_id and m.org_id = p_org_id
@@ -73,6 +74,23 @@ $$;
 
 comment on function long_term_memory.claim_key(uuid, text, jsonb) is
   'Null: the request is new (or has no key) and is to be done. Else the memory that it wrote the first time. RL409 for another request, RL410 where the memory is gone.';
+
+create or replace function long_term_memory.forget_request()
+returns trigger language plpgsql security definer
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  new.digest := ''; -- it would tell a guess at the words
+  return new;
+end
+$$;
+
+comment on function long_term_memory.forget_request() is 'A key whose memory was swept knows no longer what the request was.';
+
+create or replace trigger idempotency_keys_forget_request
+  before update on long_term_memory.idempotency_keys
+  for each row when (old.memory_id is not null and new.memory_id is null)
+  execute function long_term_memory.forget_request();
 
 create or replace function long_term_memory.check_on_return(p_on_return text, p_digest_key text)
 returns void language plpgsql stable

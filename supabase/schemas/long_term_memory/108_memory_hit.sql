@@ -49,7 +49,7 @@ as $$
     -- each with the line break behind it, so that the sum bounds the whole block; there is no shorter form of a memory
     'tokens', l.tokens, 'summary_line', l.line, 'summary_tokens', l.tokens, 'pinned', false)
   from (select (p_memory).*) as m
-  cross join lateral (select long_term_memory.grade(m.author, m.written_by, m.asserted_by) as grade) as g
+  cross join lateral (select long_term_memory.grade(m.written_by, m.asserted_by) as grade) as g
   cross join lateral (
     select f.line, ranked_ledger.tokens(f.line || ' ') as tokens
     from (select long_term_memory.memory_line(

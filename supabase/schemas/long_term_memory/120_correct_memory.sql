@@ -10,9 +10,7 @@ begin
   from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id;
   v_memory := long_term_memory.live_memory(p_org_id, p_memory_id);
   if v_memory.expires_at <= now() then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization: it has expired.', p_memory_id),
-      hint = 'Remember it again if it holds after all.';
+    perform long_term_memory.no_memory(p_memory_id, ': it has expired');
   end if;
   return v_memory;
 end
@@ -36,6 +34,7 @@ declare
   v_is_changed boolean;
   v_keeps      boolean;
   v_is_models  boolean;
+  v_vouches    boolean;
 begin
   -- guard
   perform long_term_memory.check_note(p_note);
@@ -49,28 +48,31 @@ begin
     return long_term_memory.memory_json(v_before) || '{"changed": false}';
   end if;
 
-  -- mutate; other words were not what was reviewed, unless they come from somebody who may review
-  v_keeps := not v_is_new or v_caller.role in ('admin', 'owner');
+  -- mutate; other words are the caller's, and not what was reviewed, unless the caller may review and so answers for them
+  v_vouches := v_is_new and v_before.review_outcome is not null and coalesce(v_caller.role in ('admin', 'owner'), false);
+  v_keeps := not v_is_new or v_vouches;
   v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
       author = case when v_is_models then 'model' else m.author end,
-      asserted_by = case when v_is_models then null else m.asserted_by end,
+      written_by = case when v_is_new then v_caller.user_id else m.written_by end,
+      asserted_by = case when not v_is_new then m.asserted_by end,
       expires_at = nullif(coalesce(p_expires_at, m.expires_at), 'infinity'),
       embedding = case when v_embedding is not null or v_is_new then v_embedding else m.embedding end,
       embedding_model = case when v_embedding is not null or v_is_new then coalesce(p_embedding_model, '')
                              else m.embedding_model end,
-      reviewed_at = case when v_keeps then m.reviewed_at end,
-      reviewed_by = case when v_keeps then m.reviewed_by end,
+      reviewed_at = case when v_vouches then now() when v_keeps then m.reviewed_at end,
+      reviewed_by = case when v_vouches then v_caller.user_id when v_keeps then m.reviewed_by end,
       review_outcome = case when v_keeps then m.review_outcome end,
-      review_grade = case when v_keeps then m.review_grade end,
-      can_use_as_instruction = coalesce(v_keeps, false) and m.can_use_as_instruction
+      review_grade = case when v_vouches then 'verified' when v_keeps then m.review_grade end,
+      can_use_as_instruction = v_keeps and m.can_use_as_instruction
   where m.id = p_memory_id and m.org_id = p_org_id
   returning * into v_memory;
   perform long_term_memory.note_event(
     p_org_id, p_memory_id, 'corrected', v_caller, null,
     case when v_before.review_outcome is not null and v_memory.review_outcome is null then 'review_cleared' end, p_note,
-    case when v_is_new then v_before.text end);
+    case when v_is_new then v_before.text end,
+    case when v_is_new then coalesce(v_before.written_by, long_term_memory.uuid_of(v_before.asserted_by)) end);
   return long_term_memory.memory_json(v_memory) || '{"changed": true}';
 end
 $$;
@@ -88,4 +90,4 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given, its review goes unless an admin or owner corrects; on the service key the words are a model''s from then on. The text before stays in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, unless an admin or owner corrects, who then is its reviewer. The text before, and whose it was, stay in its history.';

@@ -29,13 +29,7 @@ begin
   perform long_term_memory.check_note(p_note);
   perform long_term_memory.share_subject(p_org_id, m.subject_type, m.subject_id)
   from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id;
-  select * into v_memory from long_term_memory.agent_memories m
-  where m.id = p_memory_id and m.org_id = p_org_id for no key update;
-  if v_memory.id is null then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
-  end if;
+  v_memory := long_term_memory.locked_memory(p_org_id, p_memory_id);
   perform long_term_memory.check_own(v_caller, v_memory);
   if v_memory.redacted_at is not null then
     return jsonb_build_object('memory_id', p_memory_id, 'forgotten_at', v_memory.redacted_at, 'already', true);

@@ -14,7 +14,7 @@ declare
     when p_after is not null and not coalesce(
            jsonb_typeof(p_after) = 'object' and jsonb_typeof(p_after -> 'created_at') = 'string'
            and p_after ->> 'created_at' ~ '^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$'
-           and p_after ->> 'memory_id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+           and long_term_memory.uuid_of(p_after ->> 'memory_id') is not null, false)
       then 'p_after is not a cursor: it takes the "next" of the page before.'
   end;
 begin

@@ -9,9 +9,7 @@ begin
     raise sqlstate '22023' using
       message = 'p_limit is not a number from 1 to 1000.', hint = 'The newest ones come first; reads counts all of them.';
   elsif not exists (select from long_term_memory.agent_memories m where m.id = p_memory_id and m.org_id = p_org_id) then
-    raise sqlstate 'RL404' using
-      message = format('There is no memory %s in this organization.', coalesce(p_memory_id::text, 'without an id')),
-      hint = 'Check the id and the organization.';
+    perform long_term_memory.no_memory(p_memory_id);
   end if;
   -- an erased one too: who had read it is asked then more than ever
   return jsonb_build_object(

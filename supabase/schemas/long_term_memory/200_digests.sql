@@ -72,10 +72,10 @@ declare
   v_digest    bytea;
   v_key_check bytea;
 begin
-  if p_digest_key is null then
+  perform long_term_memory.check_digest_key(p_digest_key);
+  if p_digest_key is null or p_subject_id is null then -- nobody's digests are kept of nobody
     return 'not_checked';
   end if;
-  perform long_term_memory.check_digest_key(p_digest_key);
   v_digest := long_term_memory.text_digest(p_digest_key, p_org_id, p_subject_type, p_subject_id, p_text);
   if exists (select from long_term_memory.erased_digests d
              where d.org_id = p_org_id and d.subject_type = p_subject_type and d.subject_id = p_subject_id
@@ -92,4 +92,4 @@ end
 $$;
 
 comment on function long_term_memory.erased_before(uuid, text, uuid, text, text) is
-  'Whether a text was erased for this subject: flagged or clear; not_checked without a key; other_key where all that was erased for the subject has digests of other keys.';
+  'Whether a text was erased for this subject: flagged or clear; not_checked without a key, or where no subject is named; other_key where all that was erased for the subject has digests of other keys.';

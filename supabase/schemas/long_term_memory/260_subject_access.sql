@@ -12,7 +12,7 @@ begin
     select jsonb_agg(to_jsonb(x) order by x.created_at, x.memory_id)
     from (
       select m.id as memory_id, m.workspace_id, m.text, m.author,
-             long_term_memory.grade(m.author, m.written_by, m.asserted_by) as grade, m.written_by, m.asserted_by,
+             long_term_memory.grade(m.written_by, m.asserted_by) as grade, m.written_by, m.asserted_by,
              m.source_run_id, m.created_date as created_at, m.updated_at, m.expires_at,
              coalesce(m.expires_at <= now(), false) as expired, m.can_use_as_instruction,
              nullif(m.embedding_model, '') as embedding_model, m.redacted_at as erased_at,
@@ -20,7 +20,8 @@ begin
                'outcome', m.review_outcome, 'grade', m.review_grade, 'by', m.reviewed_by, 'at', m.reviewed_at) end as review,
              (select coalesce(jsonb_agg(jsonb_build_object(
                        'action', e.action, 'outcome', e.outcome, 'grade', e.grade, 'actor_id', e.actor_id,
-                       'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before)
+                       'asserted_by', e.asserted_by, 'at', e.at, 'note', e.note, 'text_before', e.text_before,
+                       'writer_before', e.writer_before)
                        order by e.id), '[]')
               from (select y.* from long_term_memory.memory_events y where y.memory_id = m.id offset 0) as e
               where e.org_id = p_org_id) as history,

@@ -1,23 +1,6 @@
 -- Which organization a workspace of the ledger belongs to. Whoever writes workspace_orgs, by the RPC or by plain SQL, the
 -- rest follows: attributions of another organization go, and what recalls of the workspace said of their subject is tied.
 
-create or replace function long_term_memory.require_org(p_org_id uuid)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if p_org_id is null then
-    raise sqlstate '22023' using message = 'p_org_id is missing.', hint = 'Name the organization that the call is about.';
-  elsif not long_term_memory.org_exists(p_org_id) then
-    raise sqlstate 'RL404' using
-      message = format('There is no organization %s.', p_org_id),
-      hint = 'Check the id; set_organization creates one where the project has no table of its own.';
-  end if;
-end
-$$;
-
-comment on function long_term_memory.require_org(uuid) is 'Refuses an organization that there is none of (RL404), or none at all (22023).';
-
 create or replace function long_term_memory.lose_attributions(p_workspace_id text, p_org_id uuid)
 returns void language sql
 set search_path = public, extensions, pg_temp
@@ -40,7 +23,7 @@ create or replace function long_term_memory.is_subject(p_subject jsonb)
 returns boolean language sql immutable parallel safe
 return case when jsonb_typeof(p_subject) = 'object'
             then coalesce(p_subject ->> 'type' in ('workspace', 'candidate', 'user'), false)
-                 and coalesce(p_subject ->> 'id' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', false)
+                 and long_term_memory.uuid_of(p_subject ->> 'id') is not null
             else false end;
 
 comment on function long_term_memory.is_subject(jsonb) is 'Whether this names a subject, as {"type", "id"}.';

@@ -11,12 +11,6 @@ begin
 end
 $do$;
 
-create or replace function long_term_memory.uuid_of(p_text text)
-returns uuid language sql immutable parallel safe
-return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
-
-comment on function long_term_memory.uuid_of(text) is 'A uuid as it is written, null where the text is none.';
-
 -- pgvector refuses what is no vector, and one such row would stop the page. No SQL function: the planner would cast first.
 create or replace function long_term_memory.vector_or_null(p_numbers real[])
 returns vector language plpgsql immutable parallel safe
@@ -34,22 +28,6 @@ $$;
 
 comment on function long_term_memory.vector_or_null(real[]) is 'The vector of these numbers; null where they are none, or have no direction.';
 
--- The owner of another product's table need not have given the service role a right on it.
-create or replace function long_term_memory.check_readable(p_table regclass)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  if not has_table_privilege(p_table, 'SELECT') then
-    raise sqlstate '42501' using
-      message = format('%I may not read %s.', current_user, p_table),
-      hint = format('Let its owner run: grant select on %s to %I', p_table, current_user);
-  end if;
-end
-$$;
-
-comment on function long_term_memory.check_readable(regclass) is 'Refuses (42501) where the caller may not read a table, and says who can change that.';
-
 create or replace function long_term_memory.adoptable_table()
 returns regclass language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -63,11 +41,11 @@ begin
     raise sqlstate 'RL404' using
       message = 'There is no public.agent_memories to adopt from.', hint = 'This is for projects that have such a table of another product.';
   elsif 'memory_type' = any (v_columns) then
-    raise sqlstate 'RL501' using
+    raise sqlstate '22023' using
       message = 'public.agent_memories is Open Brain''s: it holds what the decision ledger ranks, and nothing to adopt.',
       hint = 'Tie its decisions to a person with attribute_decision.';
   elsif not v_columns @> array['org_id', 'subject_type', 'text'] then
-    raise sqlstate 'RL501' using
+    raise sqlstate '22023' using
       message = 'public.agent_memories has no org_id, subject_type and text: it is no table of memories that could be adopted.',
       hint = 'Copy its rows with remember.';
   end if;
@@ -77,7 +55,7 @@ end
 $$;
 
 comment on function long_term_memory.adoptable_table() is
-  'The other product''s table. RL404 where there is none, RL501 where the table of that name is something else.';
+  'The other product''s table. RL404 where there is none, 22023 where the table of that name is something else.';
 
 -- What cannot be read as what it should be is null, and judged by the rules of its row. A row without an id gets one of what
 -- it says, the same at every reading: a repeat would adopt it again.
@@ -122,6 +100,8 @@ as $$
     when coalesce(r.subject_type, '') not in ('workspace', 'candidate', 'user') then 'unknown subject type'
     when r.subject_type <> 'workspace' and r.subject_id is null then 'no subject'
     when r.org_id is null or not long_term_memory.org_exists(r.org_id) then 'unknown organization'
+    when exists (select from long_term_memory.agent_memories m where m.id = r.id and m.org_id <> r.org_id)
+      then 'id is another organization''s'
     when r.redacted_at is not null then null
     when coalesce(r.text, '') !~ '\S' then 'blank text'
     when octet_length(r.text) > 65536 then 'text too long'
@@ -137,13 +117,27 @@ $$;
 comment on function long_term_memory.adoption_problem(long_term_memory.found_memory) is
   'Why a row of the other product''s is not adopted; null where it can be.';
 
+-- No token of theirs was seen here. The other table's word for it is the service's, and goes as far as that goes elsewhere.
+create or replace function long_term_memory.asserted_writer(p_row long_term_memory.found_memory)
+returns uuid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select r.written_by
+  from (select (p_row).*) as r
+  where r.author = 'person' and r.redacted_at is null and exists (
+    select from long_term_memory.org_settings s where s.org_id = r.org_id and s.allow_asserted)
+$$;
+
+comment on function long_term_memory.asserted_writer(long_term_memory.found_memory) is
+  'The person of whom the other table says that they wrote a row, where the organization allows that one is named; else null, and the row is a model''s.';
+
 create or replace function long_term_memory.adopt(p_row long_term_memory.found_memory)
 returns boolean language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_run     text := p_row.source_run_id;
-  v_writer  uuid := p_row.written_by;
+  v_person  uuid := long_term_memory.asserted_writer(p_row);
   v_vector  vector := long_term_memory.vector_or_null(p_row.embedding);
   v_adopted boolean;
   v_unknown text;
@@ -151,12 +145,12 @@ begin
   if long_term_memory.referred_to('source_run_id') = to_regclass('long_term_memory.agent_runs') then
     perform long_term_memory.note_run(v_run);
   end if;
-  loop -- at most three times: a run and a user that are not known are left out
+  loop -- at most twice: a run that is not known is left out
     begin
-      insert into long_term_memory.agent_memories (id, org_id, subject_type, subject_id, text, author, source_run_id, written_by,
+      insert into long_term_memory.agent_memories (id, org_id, subject_type, subject_id, text, author, source_run_id, asserted_by,
         embedding, embedding_model, created_date, expires_at, redacted_at)
       values (p_row.id, p_row.org_id, p_row.subject_type, p_row.subject_id, coalesce(p_row.text, ''),
-        case when p_row.author = 'person' then 'person' else 'model' end, v_run, v_writer, v_vector,
+        case when v_person is not null then 'person' else 'model' end, v_run, v_person, v_vector,
         case when v_vector is null then '' else coalesce(p_row.embedding_model, '') end,
         case when isfinite(p_row.created_date) then p_row.created_date else now() end, p_row.expires_at, p_row.redacted_at)
       on conflict (id) do nothing;
@@ -164,24 +158,22 @@ begin
       exit;
     exception when foreign_key_violation then
       get stacked diagnostics v_unknown = constraint_name;
-      if v_unknown = 'agent_memories_source_run_id_fkey' and v_run is not null then
-        v_run := null;
-      elsif v_unknown = 'agent_memories_written_by_fkey' and v_writer is not null then
-        v_writer := null;
-      else
+      if v_unknown is distinct from 'agent_memories_source_run_id_fkey' or v_run is null then
         raise;
       end if;
+      v_run := null;
     end;
   end loop;
   if v_adopted then
-    perform long_term_memory.note_event(p_row.org_id, p_row.id, 'adopted', long_term_memory.calling(p_row.org_id));
+    perform long_term_memory.note_event(p_row.org_id, p_row.id, 'adopted', long_term_memory.calling(p_row.org_id),
+                                        p_writer_before => p_row.written_by);
   end if;
   return v_adopted;
 end
 $$;
 
 comment on function long_term_memory.adopt(long_term_memory.found_memory) is
-  'Copies one row; false where a memory with this id is here already. Nobody has reviewed it here, whoever wrote it.';
+  'Copies one row; false where a memory with this id is here already. It has no verified writer here and no review: a person''s is asserted, or waits for a review as a model''s.';
 
 create or replace function public.adopt_memories(
   p_limit int default 500, p_after uuid default null, p_dry_run boolean default false)
@@ -215,7 +207,7 @@ begin
   -- mutate
   foreach v_row in array coalesce(v_page, '{}') loop
     v_problem := long_term_memory.adoption_problem(v_row);
-    if exists (select from long_term_memory.agent_memories m where m.id = v_row.id) then
+    if exists (select from long_term_memory.agent_memories m where m.id = v_row.id and m.org_id = v_row.org_id) then
       v_present := v_present + 1;
     elsif v_problem is not null then
       v_skipped := v_skipped || jsonb_build_object('id', v_row.id, 'reason', v_problem);

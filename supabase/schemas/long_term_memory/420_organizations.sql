@@ -1,32 +1,5 @@
 -- Organizations and members, for a project that has none of its own. Each change leaves a row in audit_events.
 
-create or replace function long_term_memory.referred_to(p_column text)
-returns regclass language sql stable
-set search_path = public, extensions, pg_temp
-as $$
-  select k.confrelid::regclass
-  from pg_constraint k
-  join pg_attribute a on a.attrelid = k.conrelid and a.attname = p_column and k.conkey = array[a.attnum]
-  where k.conrelid = 'long_term_memory.agent_memories'::regclass and k.contype = 'f'
-$$;
-
-comment on function long_term_memory.referred_to(text) is
-  'The table that this column of a memory refers to: the host''s, or ours where it has none.';
-
--- The functions for the service run with its rights, and a host need not have given it any on its own table.
-create or replace function long_term_memory.check_organization(p_org_id uuid)
-returns void language plpgsql stable
-set search_path = public, extensions, pg_temp
-as $$
-begin
-  perform long_term_memory.check_readable(long_term_memory.referred_to('org_id'));
-  perform long_term_memory.admit(p_org_id, '{}');
-end
-$$;
-
-comment on function long_term_memory.check_organization(uuid) is
-  'Refuses an organization that is not there (RL404), or that the service role may not look for (42501).';
-
 create or replace function long_term_memory.set_allow_asserted(p_org_id uuid, p_allowed boolean)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -82,7 +55,7 @@ begin
                        long_term_memory.referred_to('org_id')),
       hint = 'Create and name them there; here only p_allow_asserted of one that is there can be set.';
   else
-    perform long_term_memory.check_organization(p_org_id);
+    perform long_term_memory.require_org(p_org_id);
   end if;
   if p_allow_asserted is not null then
     perform long_term_memory.set_allow_asserted(v_org_id, p_allow_asserted);
@@ -117,7 +90,7 @@ declare
   v_hint    text;
 begin
   -- guard
-  perform long_term_memory.check_organization(p_org_id);
+  perform long_term_memory.require_org(p_org_id);
   if p_user_id is null or p_role not in ('member', 'admin', 'owner') then
     raise sqlstate '22023' using
       message = 'p_user_id is missing, or p_role is not member, admin or owner.',

@@ -1,4 +1,4 @@
--- The RPCs of docs/sql-api.md. Those that people may call are pairs: in public with the caller's rights, and behind it in
+-- The RPCs of docs/memory-api.md. Those that people may call are pairs: in public with the caller's rights, and behind it in
 -- long_term_memory with the owner's.
 create or replace function long_term_memory.functions_for_people()
 returns text[] language sql immutable parallel safe

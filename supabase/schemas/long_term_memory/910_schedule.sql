@@ -3,10 +3,10 @@
 do $do$
 declare
   v_advice text := 'As a role that may use pg_cron, run: select cron.schedule(''ranked-ledger-expire-memories'', ''*/15 * * * *'', '
-                   '''select public.expire_memories()'')';
+                   '''select public.expire_memories(10000)'')';
 begin
   if exists (select from pg_extension e where e.extname = 'pg_cron') then
-    perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories()');
+    perform cron.schedule('ranked-ledger-expire-memories', '*/15 * * * *', 'select public.expire_memories(10000)');
   end if;
 exception when others then
   -- a push shows no hint
