@@ -11,11 +11,11 @@ from ranked_ledger import memory_calls
 from ranked_ledger.calling import AsyncEmbedding
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.memories import ForgottenMemory, Memory, MemoryRecall, Remembered
-from ranked_ledger.memory_calls import DEFAULT_AUTHOR, DEFAULT_ON_RETURN, MemoryRef
+from ranked_ledger.memory_calls import DEFAULT_ON_RETURN, MemoryRef
 from ranked_ledger.memory_session import AgentOptions, AgentSession
 from ranked_ledger.models import Weights
 from ranked_ledger.session import given_or_new
-from ranked_ledger.subjects import Author, OnReturn, Subject
+from ranked_ledger.subjects import OnReturn, Subject
 
 
 class AsyncLongTermMemory(AgentSession[httpx.AsyncClient, Embedder | AsyncEmbedder], AsyncEmbedding):
@@ -36,7 +36,6 @@ class AsyncLongTermMemory(AgentSession[httpx.AsyncClient, Embedder | AsyncEmbedd
         *,
         subject: Subject | None = None,
         workspace: str | None = None,
-        author: Author = DEFAULT_AUTHOR,
         run_id: str | None = None,
         expires_at: datetime | None = None,
         embedding: Sequence[float] | None = None,
@@ -51,7 +50,7 @@ class AsyncLongTermMemory(AgentSession[httpx.AsyncClient, Embedder | AsyncEmbedd
             text,
             subject=subject,
             workspace=workspace,
-            author=author,
+            author="model",
             asserted_by=None,
             run_id=run_id,
             expires_at=expires_at,

@@ -48,7 +48,7 @@ class AsyncMemorySteward(StewardSession[httpx.AsyncClient], AsyncCalling):
         self,
         text: str,
         *,
-        asserted_by: UUID | str,
+        asserted_by: UUID | str | None = None,
         subject: Subject | None = None,
         workspace: str | None = None,
         run_id: str | None = None,

@@ -11,20 +11,20 @@ from ranked_ledger import memory_calls
 from ranked_ledger.calling import Embedding
 from ranked_ledger.embeddings import Embedder
 from ranked_ledger.memories import ForgottenMemory, Memory, MemoryRecall, Remembered
-from ranked_ledger.memory_calls import DEFAULT_AUTHOR, DEFAULT_ON_RETURN, MemoryRef
+from ranked_ledger.memory_calls import DEFAULT_ON_RETURN, MemoryRef
 from ranked_ledger.memory_session import AgentOptions, AgentSession
 from ranked_ledger.models import Weights
 from ranked_ledger.session import given_or_new
-from ranked_ledger.subjects import Author, OnReturn, Subject
+from ranked_ledger.subjects import OnReturn, Subject
 
 
 class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
     """The long-term memory of one organization, as an agent uses it. Safe to share between threads.
 
-    No argument of its methods names a person who acts: who writes is whose token is used. A program with the
-    service key writes as a model, and what a model wrote is not recalled before a person has reviewed it.
-    `MemorySteward` reviews and erases. Whoever holds a person's token acts as that person: give an agent the
-    token of a member without review rights.
+    No argument of its methods names a person who acts: who acts is whose token is used. What it remembers is
+    a model's, whoever's token it has, and is not recalled before a person has reviewed it. People speak for
+    themselves, review and erase with `MemorySteward`. Whoever holds a person's token can act as that person
+    everywhere: give an agent the token of a member without review rights.
 
     - `url`, `key`: of the Supabase project. `org`: the organization that every call is about.
     - `access_token`: a person's JWT; then `key` may be the publishable or anon key. None: the service role
@@ -56,7 +56,6 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
         *,
         subject: Subject | None = None,
         workspace: str | None = None,
-        author: Author = DEFAULT_AUTHOR,
         run_id: str | None = None,
         expires_at: datetime | None = None,
         embedding: Sequence[float] | None = None,
@@ -65,12 +64,13 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
         digest_key: str | None = None,
         on_return: OnReturn = DEFAULT_ON_RETURN,
     ) -> Remembered:
-        """Remember a text, in the words that it will be read back in.
+        """Remember a text as a model's, in the words that it will be read back in.
+
+        It waits for a review before it is recalled, with a person's token too. What a person says themself is
+        for `MemorySteward.remember`.
 
         - `text`: at most 64 KB. `subject`: whom it is about, such as `("candidate", id)` or `("user", id)`;
           None: the workspace as a whole. `workspace`: which one; not with a person.
-        - `author`: "model" waits for a review before it is recalled; "person" is what the person whose token
-          this is says themself, and needs an `access_token`.
         - `run_id`: the run that writes, kept until the run is pruned; at most 1,000 bytes.
         - `expires_at`: with a time zone, in the future; from then on it is never returned. None: it stays.
         - `embedding`, `embedding_model`: together; by default the client's embedder makes them.
@@ -81,8 +81,7 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
           is "not_checked".
 
         Raises `ErasedTextError` for a text that was erased, `ConflictError` where the idempotency key was
-        used with another memory, `GoneError` where its memory was erased, and `InvalidArgumentError` for a
-        person's words on the service key, which `MemorySteward.remember` takes.
+        used with another memory, and `GoneError` where its memory was erased or has expired.
 
         Example:
             >>> memory.remember("Prefers calls after 17:00", subject=("candidate", candidate),
@@ -93,7 +92,7 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
             text,
             subject=subject,
             workspace=workspace,
-            author=author,
+            author="model",
             asserted_by=None,
             run_id=run_id,
             expires_at=expires_at,
@@ -176,8 +175,9 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
     ) -> Memory:
         """Give a memory other words. A repeat changes nothing.
 
-        Members correct what they wrote; admins, owners and the service role everything. Unless an admin or an
-        owner does it with their own token, the memory waits for a review again.
+        Members correct what they remembered; admins, owners and the service role everything. The words are
+        theirs whose token it is from then on, in a person's memory a person's; by the service role they are a
+        model's. Unless an admin or an owner does it with their own token, the review is lost.
 
         - `memory`: a memory, a hit, or an id. `text`: at most 64 KB. `note`: why, at most 2,000 bytes.
         - `expires_at`: another expiry; None keeps it.
@@ -201,8 +201,8 @@ class LongTermMemory(AgentSession[httpx.Client, Embedder], Embedding):
     def forget(self, memory: MemoryRef, *, note: str | None = None) -> ForgottenMemory:
         """Erase the words of one memory; a tombstone without text stays. A repeat answers `already`.
 
-        Members forget what they wrote; admins, owners and the service role everything. What both stores hold
-        about a person goes with `MemorySteward.erase`.
+        Members forget what they remembered; admins, owners and the service role everything. What both stores
+        hold about a person goes with `MemorySteward.erase`.
 
         - `note`: why, at most 2,000 bytes.
 

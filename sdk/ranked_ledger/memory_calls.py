@@ -1,6 +1,7 @@
 """What each verb asks of the long-term memory: arguments in, a `Call` out. Pure, as `calls` is.
 
-A call sends only what was set, so that a new SDK works on an older schema. `docs/sql-api.md` is the contract.
+A call sends only what was set, so that a new SDK works on an older schema. `docs/memory-api.md` is the
+contract.
 """
 
 from __future__ import annotations

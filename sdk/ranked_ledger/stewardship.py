@@ -58,7 +58,7 @@ class MemorySteward(StewardSession[httpx.Client], Calling):
         self,
         text: str,
         *,
-        asserted_by: UUID | str,
+        asserted_by: UUID | str | None = None,
         subject: Subject | None = None,
         workspace: str | None = None,
         run_id: str | None = None,
@@ -69,13 +69,16 @@ class MemorySteward(StewardSession[httpx.Client], Calling):
         digest_key: str | None = None,
         on_return: OnReturn = DEFAULT_ON_RETURN,
     ) -> Remembered:
-        """Remember what a member said, by the service role: asserted, since their token does not show it.
+        """Remember what a person says, which is recalled at once, without a review.
 
-        - `asserted_by`: the member's user id. The rest is as in `LongTermMemory.remember`, whose `author`
-          "person" is for the person's own token.
+        With the person's own token it is verified. By the service role it is what a member said, asserted,
+        since no token of theirs shows it.
 
-        Raises `PermissionDeniedError` where the organization does not allow it (`set_organization`), and
-        `NotFoundError` for somebody who is no member.
+        - `asserted_by`: by the service role alone: the member's user id. The rest is as in
+          `LongTermMemory.remember`, but that no embedder makes a vector.
+
+        Raises `InvalidArgumentError` where the service role names nobody, `PermissionDeniedError` where the
+        organization does not allow it to (`set_organization`), `NotFoundError` for somebody who is no member.
 
         Example:
             >>> steward.remember("Prefers calls after 17:00", asserted_by=member,

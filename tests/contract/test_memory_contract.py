@@ -139,4 +139,12 @@ def test_the_defaults_of_the_agent_are_those_of_the_database() -> None:
     assert "p_author text = 'model'" in row("remember")[0]
     assert "p_on_return text = 'refuse'" in row("remember")[0]
     names = inspect.signature(rl.LongTermMemory.remember).parameters
-    assert (names["author"].default, names["on_return"].default) == ("model", "refuse")
+    assert names["on_return"].default == "refuse"
+
+
+def test_an_agent_cannot_say_that_a_person_speaks() -> None:
+    """Whoever's token it has: what it remembers is a model's, the default of the database."""
+    for kind in (rl.LongTermMemory, rl.AsyncLongTermMemory):
+        for verb in ("remember", "recall", "correct", "forget"):
+            named = set(inspect.signature(getattr(kind, verb)).parameters)
+            assert named.isdisjoint({"author", "asserted_by", "written_by", "reviewer"}), verb

@@ -149,17 +149,30 @@ def test_what_the_service_role_says_of_members_is_asserted_and_has_to_be_allowed
 
 def test_what_a_person_wrote_is_there_for_a_colleague_at_once(company: Company) -> None:
     mine = company.agent("member")
-    made = mine.remember("The customer pays late", author="person", workspace="acme")
+    made = company.steward("member").remember("The customer pays late", workspace="acme")
     assert (made.author, made.grade, made.written_by) == ("person", "verified", company.person("member"))
     assert made.workspace_id == "acme"
     colleague = company.agent("admin")
     assert texts(colleague.recall("late", workspace="acme")) == [made.text]
     assert texts(colleague.recall("late", workspace="elsewhere")) == []
-    theirs = colleague.remember("Pays by card", author="person")
+    theirs = company.steward("admin").remember("Pays by card")
     for act in (lambda: mine.correct(theirs, "x"), lambda: mine.forget(theirs)):
         with pytest.raises(rl.PermissionDeniedError):
             act()
     assert mine.correct(made, "The customer pays in time").changed
+    with pytest.raises(rl.InvalidArgumentError, match="asserted_by"):
+        company.steward("member").remember("x", asserted_by=company.person("admin"))
+    with pytest.raises(rl.InvalidArgumentError, match="asserted_by"):
+        company.steward().remember("x")
+
+
+def test_what_an_agent_remembers_on_a_persons_token_waits_for_a_review(company: Company) -> None:
+    agent = company.agent("member")
+    made = agent.remember("The customer pays late")
+    assert (made.author, made.grade, made.written_by) == ("model", "verified", company.person("member"))
+    assert texts(agent.recall("late")) == []
+    (waiting,) = company.steward("admin").walked(company.steward("admin").pending())
+    assert waiting.memory_id == made.memory_id
 
 
 def test_a_person_asks_about_themself_and_has_it_erased(company: Company) -> None:
@@ -258,7 +271,7 @@ def test_vectors_find_what_one_model_made_and_words_the_rest(company: Company) -
 def test_a_prompt_stays_within_its_tokens(company: Company) -> None:
     agent = company.agent("member")
     for number in range(12):
-        agent.remember(f"Fact {number}: " + "tea " * 30, author="person")
+        company.steward("member").remember(f"Fact {number}: " + "tea " * 30)
     recall = agent.recall("tea", limit=12, max_tokens=200)
     assert 0 < len(recall) < 12
     assert recall.dropped
@@ -337,6 +350,6 @@ def test_a_project_without_the_store_is_told_what_to_run(bare_stack: Stack) -> N
     info = bare_stack.info()
     with (
         rl.LongTermMemory(info.url, info.secret_key, org=uuid4()) as agent,
-        pytest.raises(rl.NotInstalledError, match="init --long-term-memory"),
+        pytest.raises(rl.InvalidArgumentError, match="init --long-term-memory"),
     ):
         agent.recall("x")

@@ -161,9 +161,9 @@ def test_the_secret_key_names_people_only_where_the_organization_allows_it(
         "assert", "I start in May", "--about", candidate, "--asserted-by", member
     )
     with office.acting("member"):
-        assert "by a person" in office(
-            "remember", "I start in June", "--about", candidate, "--author", "person"
-        )
+        assert "by a person\n" in office("assert", "I start in June", "--about", candidate)
+        office.refused("assert", "x", "--about", candidate, "--asserted-by", member, expect=2)
+    office.refused("assert", "x", "--about", candidate, expect=2)
     assert set(office.hits("start", "--about", candidate)) == {
         "Starts in May",
         "I start in May",

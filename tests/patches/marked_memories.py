@@ -42,9 +42,7 @@ def by_clients(house: House, person: Person) -> None:
     for role in ("member", "admin", "owner"):
         _kept(
             person,
-            company.agent(role).remember(
-                marks.text(f"a person remembers, {role}"), subject=person.subject, author="person"
-            ),
+            company.steward(role).remember(marks.text(f"a person remembers, {role}"), subject=person.subject),
         )
     _kept(
         person,
@@ -57,7 +55,7 @@ def by_clients(house: House, person: Person) -> None:
 def corrections(person: Person) -> None:
     marks, company = person.marks, person.company
     member, admin = company.agent("member"), company.agent("admin")
-    memory = member.remember(marks.text("before corrections"), subject=person.subject, author="person")
+    memory = company.steward("member").remember(marks.text("before corrections"), subject=person.subject)
     _kept(person, memory)
     member.correct(memory, marks.text("corrected once"), note=marks.text("note of a correction"))
     admin.correct(

@@ -125,8 +125,6 @@ def test_remember_sends_what_was_said(server: Server, capsys: pytest.CaptureFixt
         "Deploys on Mondays",
         "--about",
         "workspace:acme",
-        "--author",
-        "person",
         "--on-return",
         "flag",
     )
@@ -135,8 +133,8 @@ def test_remember_sends_what_was_said(server: Server, capsys: pytest.CaptureFixt
     assert (first["p_text"], first["p_source_run_id"]) == ("Likes tea", "r1")
     assert first["p_expires_at"].startswith("2030-01-01T00:00:00")
     assert (second["p_subject_type"], second["p_workspace_id"]) == ("workspace", "acme")
-    assert (second["p_author"], second["p_on_return"]) == ("person", "flag")
-    assert not {"p_digest_key", "p_asserted_by"} & {*first, *second}
+    assert second["p_on_return"] == "flag"
+    assert not {"p_digest_key", "p_asserted_by", "p_author"} & {*first, *second}
     shown = capsys.readouterr().out
     assert "not reviewed" in shown
     assert "ranked-ledger memory review" in shown
@@ -394,7 +392,6 @@ def test_an_erasure_whose_answer_is_lost_says_where_to_look(
         ["adopt"],
         ["org", "create", "Acme"],
         ["member", "add", WHOM],
-        ["assert", "x", "--about", f"user:{WHOM}", "--asserted-by", WHOM],
     ],
 )
 def test_what_the_secret_key_alone_may_do_is_not_tried_as_a_person(
@@ -544,6 +541,18 @@ def test_what_a_member_said_is_asserted(server: Server, capsys: pytest.CaptureFi
         expect=failures.NO_RIGHT,
     )
     assert "`ranked-ledger memory org` with --allow-asserted" in capsys.readouterr().err
+
+
+def test_with_a_token_a_person_speaks_for_themself(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKED_LEDGER_ACCESS_TOKEN", "a.b.c")
+    server.answers("remember", MEMORY | {"author": "person", "grade": "verified", "written_by": WHOM})
+    run("assert", "I start in May", "--about", f"candidate:{WHOM}")
+    (asked,) = server.asked("remember")
+    assert asked["p_author"] == "person"
+    assert "p_asserted_by" not in asked
+    assert f"candidate:{WHOM}, by a person\n" in capsys.readouterr().out
 
 
 def test_who_has_read_a_memory(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

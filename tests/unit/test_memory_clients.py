@@ -55,6 +55,8 @@ AGENT = [
 STEWARD = [
     ("remember", ("x",), {"asserted_by": answers.PERSON, "idempotency_key": "k"}, answers.remembered(),
      {"p_text": "x", "p_author": "person", "p_asserted_by": str(answers.PERSON), "p_idempotency_key": "k"}),
+    ("remember", ("x",), {"idempotency_key": "k"}, answers.remembered(),
+     {"p_text": "x", "p_author": "person", "p_idempotency_key": "k"}),
     ("review", (answers.MEMORY, "approved"), {"can_use_as_instruction": True}, answers.memory(changed=True),
      {"p_memory_id": str(answers.MEMORY), "p_outcome": "approved", "p_can_use_as_instruction": True}),
     ("review", (answers.MEMORY, "rejected"), {"reviewer": answers.PERSON}, answers.memory(changed=True),

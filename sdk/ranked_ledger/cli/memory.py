@@ -13,7 +13,7 @@ from ranked_ledger.cli.confirming import confirm
 from ranked_ledger.cli.connection import AsJson, Org, connect_memory, digest_key
 from ranked_ledger.cli.memory_words import About, MemoryId, moment, scope
 from ranked_ledger.cli.output import plain, say, show
-from ranked_ledger.subjects import Author, OnReturn
+from ranked_ledger.subjects import OnReturn
 
 commands = typer.Typer(
     name="memory",
@@ -53,16 +53,16 @@ def remember(
     text: Annotated[str, typer.Argument(help=TEXT, show_default=False)],
     about: About,
     org: Org,
-    author: Annotated[
-        str, typer.Option(help="model, or person: with a person's token, what they wrote themselves.")
-    ] = "model",
     run_id: Run = None,
     expires: Expires = None,
     idempotency_key: Key = None,
     on_return: Return = "refuse",
     as_json: AsJson = False,
 ) -> None:
-    """Remember something about a person or a workspace; what a model wrote waits for a review."""
+    """Remember something about a person or a workspace, as a model's: it waits for a review.
+
+    What a person says themselves is for `memory assert`.
+    """
     to = scope(about)
     until = None if expires is None else moment("--expires", expires, ahead=True)
     with connect_memory(org) as memory:
@@ -70,7 +70,6 @@ def remember(
             given(text),
             subject=to.subject,
             workspace=to.workspace,
-            author=cast(Author, author),
             run_id=run_id,
             expires_at=until,
             idempotency_key=idempotency_key,
@@ -156,7 +155,8 @@ def correct(
 ) -> None:
     """Put other words in place of a memory's.
 
-    Unless an admin's or owner's token does it, what a model wrote then waits for a review again.
+    They are yours then; with the secret key they are a model's. Unless an admin's or owner's token does it,
+    what a model wrote waits for a review again.
     """
     until = None if expires is None else moment("--expires", expires, ahead=True)
     with connect_memory(org) as memory:

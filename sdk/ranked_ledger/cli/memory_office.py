@@ -13,7 +13,7 @@ import typer
 from ranked_ledger import Erasure, InvalidArgumentError, Memory
 from ranked_ledger.cli import memory_tables
 from ranked_ledger.cli.confirming import confirm, must_be_asked
-from ranked_ledger.cli.connection import AsJson, Org, connect_service, connect_steward, digest_key
+from ranked_ledger.cli.connection import AsJson, Org, connect_steward, digest_key
 from ranked_ledger.cli.memory import TEXT, Expires, Key, Note, Return, Run, given
 from ranked_ledger.cli.memory_words import About, MemoryId, Person, moment, person, scope
 from ranked_ledger.cli.output import console, plain, show
@@ -24,8 +24,8 @@ from ranked_ledger.subjects import OnReturn, ReviewOutcome
 commands = typer.Typer()
 
 MemberId = Annotated[
-    str,
-    typer.Option("--asserted-by", help="The member who said it: their user id.", show_default=False),
+    str | None,
+    typer.Option("--asserted-by", help="With the secret key: the member who said it, by their user id."),
 ]
 
 
@@ -37,21 +37,23 @@ MemberId = Annotated[
 def assert_memory(
     text: Annotated[str, typer.Argument(help=TEXT, show_default=False)],
     about: About,
-    asserted_by: MemberId,
     org: Org,
+    asserted_by: MemberId = None,
     run_id: Run = None,
     expires: Expires = None,
     idempotency_key: Key = None,
     on_return: Return = "refuse",
     as_json: AsJson = False,
 ) -> None:
-    """With the secret key: remember what a member said, in their name, where the organization allows it.
+    """Remember what a person says, which is recalled without a review.
 
-    `memory org set` allows it. A person with a token says it themselves: `memory remember --author person`.
+    With your token in RANKED_LEDGER_ACCESS_TOKEN these are your own words, and verified. With the secret key
+    they are those of the member whom --asserted-by names, where the organization allows it
+    (`memory org set`).
     """
     to = scope(about)
     until = None if expires is None else moment("--expires", expires, ahead=True)
-    with connect_service(org) as steward:
+    with connect_steward(org) as steward:
         done = steward.remember(
             given(text),
             asserted_by=asserted_by,
