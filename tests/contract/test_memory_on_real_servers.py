@@ -341,7 +341,7 @@ def test_members_come_and_go(company: Company) -> None:
 
 
 def test_there_is_nothing_to_adopt_where_no_other_table_is(company: Company) -> None:
-    with pytest.raises(rl.APIError) as caught:
+    with pytest.raises(rl.InvalidArgumentError) as caught:
         company.steward().adopt(dry_run=True)
     assert caught.value.hint
 
@@ -350,6 +350,6 @@ def test_a_project_without_the_store_is_told_what_to_run(bare_stack: Stack) -> N
     info = bare_stack.info()
     with (
         rl.LongTermMemory(info.url, info.secret_key, org=uuid4()) as agent,
-        pytest.raises(rl.InvalidArgumentError, match="init --long-term-memory"),
+        pytest.raises(rl.NotInstalledError, match="init --long-term-memory"),
     ):
         agent.recall("x")
