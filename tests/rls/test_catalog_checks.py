@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.rig import statements
 from tests.rig.rights import FOR_PEOPLE
 
 OWN = """
@@ -155,3 +156,174 @@ def test_what_people_may_call_is_one_statement_that_hands_its_arguments_on(full_
         statement = re.fullmatch(r"\s*select\s+long_term_memory\.(\w+)\(([^()]*)\);?\s*", source, re.I)
         assert statement is not None, source
         assert statement[1] == name
+
+
+# Functions with a statement on memories that names no organization, or names it where the reader of statements does not look.
+WHATEVER_THE_ORGANIZATION = {
+    "long_term_memory.sweep_expired": "what has expired has expired in all of them",
+    "public.expire_memories": "asks whether anything is left of that",
+    "long_term_memory.adoption_problem": "asks whether another organization has the id already",
+    "long_term_memory.read_again": "asks each row for its organization outside, so that the row is found by its id",
+}
+# Functions whose statement is about a table that it is told.
+A_TABLE_TOLD = {
+    "long_term_memory.refer": "a foreign key is about all rows",
+    "long_term_memory.use_host_tables": "writes org_exists, which is about the organizations themselves",
+    "long_term_memory.empty_rows": "the keys come from what was found in the organization",
+    "long_term_memory.clean_rows": "the keys come from rows_holding",
+    "long_term_memory.rows_holding": "its scope is that of searched_tables, which is asked below",
+    "long_term_memory.names_holding": "its scope is that of searched_tables, which is asked below",
+    "long_term_memory.renew_statistics": "what the planner keeps is of all rows",
+    "long_term_memory.rows_beside": "the ids come from decisions_held",
+    "long_term_memory.adoption_query": "another product's table; each row says of which organization it is",
+}
+# Functions that read the ledger for an organization, by ids that another one found in its workspaces.
+FOUND_BY_ANOTHER = {
+    "long_term_memory.use_host_tables": "the runs of agents, which have no organization",
+    "long_term_memory.searched_tables": "text: $2 is the organization's workspaces",
+    "long_term_memory.decisions_found": "of what rows_holding found",
+    "long_term_memory.texts_of": "of attributed_decisions",
+    "long_term_memory.lock_in_ledger": "of attributed_decisions, traces_of and rows_holding",
+    "long_term_memory.lock_decisions": "of lock_in_ledger",
+    "long_term_memory.empty_decisions": "of attributed_decisions",
+    "long_term_memory.empty_surroundings": "of attributed_decisions",
+    "long_term_memory.drop_thoughts": "of attributed_decisions; whether a thought is shared is asked of all",
+    "long_term_memory.follow_changes": "of what was changed",
+    "long_term_memory.erase_decisions": "of attributed_decisions",
+    "long_term_memory.erase_traces": "of traces_of",
+    "long_term_memory.thoughts_beside": "of decisions_held; whether a thought is shared is asked of all",
+    "long_term_memory.decisions_held": "its second statement, of the ids that the first found in the workspaces",
+    "long_term_memory.tie_named_traces": "of the workspace that is being mapped",
+    "long_term_memory.untie_traces": "of hold_decision",
+    "long_term_memory.empty_traces": "of a trigger on the ledger, which is about no organization",
+    "long_term_memory.mend_ties": "ties whose row is gone, whoever made them",
+    "long_term_memory.lock_joined_tables": "locks whole tables",
+}
+BODIES = """
+select n.nspname || '.' || p.proname, coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where n.nspname in ('public', 'ranked_ledger', 'long_term_memory') and p.probin is null
+"""
+OURS = "select p.name::oid::regproc::text from long_term_memory.our_functions() as p (name)"
+
+
+def bodies(database, only=None):
+    with database.connect("supabase_admin") as connection:
+        connection.execute("set search_path = pg_catalog")  # names come back with their schema
+        found = connection.execute(BODIES).fetchall()
+        ours = {name for (name,) in connection.execute(OURS).fetchall()}
+    return [(name, body) for name, body in found if only is None or name in ours]
+
+
+def functions_with_a(fault, found):
+    return {name for name, body in found if fault(body)}
+
+
+def reads_memories_at_large(body):
+    return statements.without_an_organization(body, statements.MEMORIES)
+
+
+def test_no_function_reads_or_writes_a_memory_without_its_organization(full_project):
+    found = bodies(full_project())
+    assert sum(len(statements.MEMORIES.findall(body)) for _, body in found) > 30
+    assert functions_with_a(reads_memories_at_large, found) == set(WHATEVER_THE_ORGANIZATION)
+
+
+def test_no_view_shows_memories_past_the_organization(full_project):
+    views = "select count(*) from pg_views where definition ~ 'long_term_memory.+agent_memories'"
+    assert full_project().value(views) == 0
+
+
+def test_a_statement_on_a_table_that_it_is_told_is_about_the_rows_of_an_organization(full_project):
+    database = full_project()
+    found = bodies(database, "ours")
+
+    def at_large(body):
+        return statements.without_an_organization(body, statements.NAMED_LATER)
+
+    assert functions_with_a(at_large, found) == set(A_TABLE_TOLD)
+    scopes = database.rows("select name, scope from long_term_memory.searched_tables(true)")
+    assert len(scopes) > 15
+    for name, scope in scopes:
+        kept = "t.org_id = $1" if name.startswith("long_term_memory.") else "any ($2)"
+        assert kept in scope or (name == "public.thoughts" and "<> all ($2)" in scope), name
+
+
+def test_the_ledger_is_read_for_an_organization_through_its_workspaces(full_project):
+    found = bodies(full_project(), "ours")
+    assert functions_with_a(statements.beyond_its_workspaces, found) == set(FOUND_BY_ANOTHER)
+
+
+CARELESS = [
+    "return (select m.text from long_term_memory.agent_memories m where m.id = p_id)",
+    "return (select text from long_term_memory.agent_memories where id = p_id -- and org_id = p_org\n)",
+    "return (select m.text from long_term_memory.agent_memories m where m.id = p_id /* m.org_id = p_org */)",
+    "return (select m.text from long_term_memory.agent_memories m where m.org_id = m.org_id and m.id = p_id)",
+    "return (select m.text from long_term_memory.agent_memories as m where m.org_id <> p_org and m.id = p_id)",
+    # another table's organization, or the other one's of two
+    "return (select m.text from long_term_memory.agent_memories m join long_term_memory.memory_events e "
+    "on e.memory_id = m.id and e.org_id = p_org where m.id = p_id)",
+    "return (select m.text from long_term_memory.agent_memories m, long_term_memory.agent_memories o "
+    "where m.id = p_id and o.org_id = p_org)",
+    "return (select m.text from long_term_memory.recalls r, long_term_memory.agent_memories m where r.org_id = p_org)",
+    "return (select f.text from (select a.* from long_term_memory.agent_memories a where a.id = p_id) as f)",
+    "return (select m.text from long_term_memory.agent_memories m where m.org_id = p_org and not exists ("
+    "select from long_term_memory.agent_memories m where m.id = p_id))",
+    # another statement's
+    "perform from long_term_memory.agent_memories m where m.org_id = p_org; "
+    "return (select m.text from long_term_memory.agent_memories m where m.id = p_id)",
+    "update long_term_memory.agent_memories m set org_id = p_org where m.id = p_id",
+    "delete from only long_term_memory.agent_memories where id = p_id",
+    "insert into long_term_memory.agent_memories (id, subject_type, text) values (p_id, 'workspace', 'org_id = ')",
+    # put together
+    "execute 'delete from long_term_memory.agent_memories where id = $1' using p_id",
+    "execute format('update long_term_memory.agent_memories m set %s where m.id = $1', p_org) using p_id",
+    'execute $q$ select 1; delete from "long_term_memory"."agent_memories" where id = $1 $q$ using p_id',
+]
+BESIDE_ITS_WORKSPACES = [
+    "perform from long_term_memory.decision_subjects s join public.agent_memories m on m.id = s.memory_id "
+    "where s.org_id = p_org",
+    "perform from public.agent_memories m join long_term_memory.workspace_orgs w on w.workspace_id = m.workspace_id::text",
+    "delete from public.thoughts t where t.id = p_id",
+    "execute 'select 1 from public.agent_memory_recall_traces'",
+]
+
+
+def write_functions(database, written):
+    """Functions with these statements; answers their names."""
+    for number, statement in enumerate(written):
+        database.superuser.execute(
+            f"create function long_term_memory.careless_{number}(p_org uuid, p_id uuid) returns text language plpgsql "
+            f"as $careless$ begin {statement}; return null; end $careless$"
+        )
+    return {f"long_term_memory.careless_{number}" for number in range(len(written))}
+
+
+def test_a_memory_that_is_read_whatever_its_organization_is_found(full_project):
+    database = full_project()
+    written = write_functions(database, CARELESS)
+    found = functions_with_a(reads_memories_at_large, bodies(database))
+    assert found == set(WHATEVER_THE_ORGANIZATION) | written
+
+
+def test_the_ledger_read_beside_its_workspaces_is_found(full_project):
+    database = full_project()
+    written = write_functions(database, BESIDE_ITS_WORKSPACES)
+    found = functions_with_a(statements.beyond_its_workspaces, bodies(database, "ours"))
+    assert found == set(FOUND_BY_ANOTHER) | written
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "return (select m.text from long_term_memory.agent_memories m where m.id = p_id and m.org_id = p_org)",
+        "return (select text from long_term_memory.agent_memories where (org_id, id) = (p_org, p_id))",
+        "return (select m.text from (select a.* from long_term_memory.agent_memories a where a.id = p_id offset 0) as m "
+        "where m.org_id = p_org)",
+        "insert into long_term_memory.agent_memories (org_id, subject_type, text) values (p_org, 'workspace', 'x')",
+        "execute format('delete from long_term_memory.agent_memories m where m.org_id = %L', p_org)",
+        "declare v_one long_term_memory.agent_memories; begin null; end",
+    ],
+)
+def test_one_that_names_the_organization_is_not(statement):
+    assert reads_memories_at_large(f"begin {statement}; return null; end") == []
