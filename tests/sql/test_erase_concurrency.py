@@ -226,6 +226,25 @@ def test_a_workspace_stays_with_its_organization_while_it_is_erased(scene: Scene
     assert moving.answer() is None
 
 
+def test_a_standing_that_was_made_anew_while_it_was_waited_for_is_held(scene: Scene) -> None:
+    """Else a recall takes it, and waits for a ledger row that the erasure holds, which waits for the standing."""
+    subject = str(uuid4())
+    decision = scene.decide(WORD, subject)
+    with scene.database.connect("service_role", autocommit=False) as editor:
+        editor.execute("select from public.agent_memories where id = %s for no key update", (decision,))
+        with scene.database.connect("supabase_admin", autocommit=False) as renewing:
+            renewing.execute("select ranked_ledger.renew_copies(array[%s::uuid])", (decision,))
+            erasure = Waiting(scene, erase(scene, subject))
+            renewing.commit()
+        scene.database.wait_until(
+            "select not exists (select from ranked_ledger.standings s where s.memory_id = "
+            f"'{decision}' for update skip locked)"
+        )
+        editor.rollback()
+    assert counted(erasure.answer())["decisions"] == 1
+    scene.is_sound()
+
+
 def test_a_deadlock_with_a_host_that_locks_in_its_own_order_is_tried_again(scene: Scene) -> None:
     subject = str(uuid4())
     low, high = sorted(scene.decide(WORD, subject, axis=axis) for axis in (1, 2))

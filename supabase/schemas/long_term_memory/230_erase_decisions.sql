@@ -23,8 +23,16 @@ create or replace function long_term_memory.lock_decisions(p_touched uuid[], p_t
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
+declare
+  v_held   int[];
+  v_before int[];
 begin
-  perform from ranked_ledger.standings s where s.memory_id = any (p_touched) order by s.memory_id for update;
+  loop -- a recall may have made a standing anew while it was waited for: that one is seen by the next statement
+    v_before := v_held;
+    v_held := array(select h.row_no from (
+      select s.row_no from ranked_ledger.standings s where s.memory_id = any (p_touched) order by s.memory_id for update) as h);
+    exit when v_held = v_before;
+  end loop;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
   perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
   perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
