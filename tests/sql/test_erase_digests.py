@@ -117,7 +117,7 @@ def test_it_is_known_for_this_subject_of_this_organization_alone(database: Datab
     assert before(database, org, str(uuid4()), text) == "clear"
     assert before(database, str(uuid4()), subject, text) == "clear"
     assert before(database, org, subject, text, kind="user") == "clear"
-    assert before(database, org, None, text, kind="workspace") == "clear"
+    assert before(database, org, None, text, kind="workspace") == "not_checked"
 
 
 def test_the_answer_tells_that_it_was_not_checked_or_by_another_key(database: Database, org: str) -> None:
