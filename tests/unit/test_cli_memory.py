@@ -42,6 +42,7 @@ DRY_RUN = RECEIPT | {"receipt_id": None, "erased_at": None, "dry_run": True, "di
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("SUPABASE_", "RANKED_LEDGER_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")  # what is said is not broken in the middle
     monkeypatch.setenv("SUPABASE_URL", URL)
     monkeypatch.setenv("SUPABASE_SECRET_KEY", SECRET)
     monkeypatch.setenv("RANKED_LEDGER_ORG", ORG)
