@@ -38,7 +38,7 @@ setup: $(VENV)/.installed node_modules/.package-lock.json ## install what the ot
 demo: setup ## record, rank and recall real decisions on real servers (FROM=<folder of ADRs>)
 	@$(BIN)/python -m ranked_ledger.cli demo --from "$(FROM)" $(ARGS)
 
-test: setup ## the tests, ten minutes at most on two cores
+test: setup ## the tests, about twenty minutes on two cores
 	@# a file's servers are started once, by one worker; the folders with the long tests come first
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not matrix and not slow" $(ARGS)
 
