@@ -204,6 +204,8 @@ def review(
         can_use_as_instruction=usable or None,
         note=_note(note),
         reviewer=None if reviewer is None else check.uuid("reviewer", reviewer),
+        # what was read is what is reviewed: somebody may have corrected it since
+        text=getattr(memory, "text", None),
     )
     if usable and body["p_outcome"] != "approved":
         raise InvalidArgumentError(

@@ -136,6 +136,8 @@ class MemorySteward(StewardSession[httpx.Client], Calling):
         With the token of an admin or an owner the review is verified. By the service role it is asserted, and
         only where the organization allows it.
 
+        - `memory`: as it was read; where somebody has corrected it since, `ConflictError`. An id alone
+          reviews whatever it says now.
         - `outcome`: "approved"; "evidence_only", recalled but no more than evidence; or "rejected", never
           recalled.
         - `can_use_as_instruction`: only with a verified approval. `note`: why, at most 2,000 bytes.

@@ -1725,7 +1725,7 @@ comment on function long_term_memory.age_words(float8) is 'An age in whole days,
 create or replace function long_term_memory.about_words(p_subject_type text, p_subject_id uuid, p_workspace_id text)
 returns text language sql immutable parallel safe
 return concat_ws(' ', p_subject_type, p_subject_id::text,
-                 nullif(translate(ranked_ledger.one_line(p_workspace_id), '|[]', '/()'), ''));
+                 nullif(translate(ranked_ledger.one_line(p_workspace_id), '|[]/', '-()-'), ''));
 
 comment on function long_term_memory.about_words(text, uuid, text) is
   'Whom a memory is about, within a line''s brackets: with their id, so that two candidates are told apart.';
@@ -2072,7 +2072,10 @@ begin
 
   -- mutate; other words are the caller's, and not what was reviewed, unless the caller may review and so answers for them
   v_vouches := v_is_new and v_before.review_outcome is not null and coalesce(v_caller.role in ('admin', 'owner'), false);
-  v_keeps := not v_is_new or v_vouches;
+  -- nor is another vector or a later end what was approved; a rejection is not undone by whoever was rejected
+  v_keeps := v_vouches or not v_is_new and coalesce(v_caller.role in ('admin', 'owner'), false)
+             or coalesce(v_before.review_outcome = 'rejected', false) and v_before.author = 'person'
+                and coalesce(v_caller.role = 'member', false);
   v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
@@ -2112,7 +2115,7 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, unless an admin or owner corrects, who then is its reviewer. The text before, and whose it was, stay in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, with another vector or end too, unless an admin or owner corrects, who then answers for the words; a rejected memory of a person stays rejected. The text before, and whose it was, stay in its history.';
 
 -- long_term_memory/130_forget_memory.sql ----------------------------------------------------------------------------
 
@@ -2296,7 +2299,7 @@ comment on function long_term_memory.check_review(long_term_memory.caller, text,
 
 create or replace function long_term_memory.review_memory(
   p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
-  p_note text default null, p_reviewer text default null)
+  p_note text default null, p_reviewer text default null, p_text text default null)
 returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
 as $$
@@ -2313,7 +2316,10 @@ begin
     v_reviewer := long_term_memory.asserted_member(p_org_id, p_reviewer, '{admin,owner}');
   end if;
   v_memory := long_term_memory.memory_to_change(p_org_id, p_memory_id);
-  if v_grade = 'asserted' and v_memory.review_grade = 'verified' then
+  if p_text is distinct from v_memory.text and p_text is not null then
+    raise sqlstate 'RL409' using
+      message = 'The memory has other words than those that were read.', hint = 'Read it again, then review what it says now.';
+  elsif v_grade = 'asserted' and v_memory.review_grade = 'verified' then
     raise sqlstate '42501' using
       message = 'This memory has a verified review, which an asserted one does not replace.',
       hint = 'Let an admin or owner review it with a token of their own.';
@@ -2335,20 +2341,21 @@ begin
 end
 $$;
 
-comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text) is
+comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text, text) is
   'The inner half of public.review_memory, with the owner''s rights.';
 
 create or replace function public.review_memory(
   p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
-  p_note text default null, p_reviewer text default null)
+  p_note text default null, p_reviewer text default null, p_text text default null)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
 as $$
-  select long_term_memory.review_memory(p_org_id, p_memory_id, p_outcome, p_can_use_as_instruction, p_note, p_reviewer)
+  select long_term_memory.review_memory(
+    p_org_id, p_memory_id, p_outcome, p_can_use_as_instruction, p_note, p_reviewer, p_text)
 $$;
 
-comment on function public.review_memory(uuid, uuid, text, boolean, text, text) is
-  'Reviews a memory: approved, evidence_only or rejected. Verified from an admin''s or owner''s token, asserted where the service names one. Answers the memory with changed.';
+comment on function public.review_memory(uuid, uuid, text, boolean, text, text, text) is
+  'Reviews a memory, as it was read where p_text says so: approved, evidence_only or rejected. Verified from an admin''s or owner''s token, asserted where the service names one. Answers the memory with changed.';
 
 -- long_term_memory/150_memory_usage.sql -----------------------------------------------------------------------------
 
@@ -2506,6 +2513,19 @@ $$;
 
 comment on function long_term_memory.key_of(regclass) is 'The primary key of a table where it is one column, else ctid.';
 
+create or replace function long_term_memory.base_type(p_type oid)
+returns oid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive types as (
+    select t.oid, t.typtype, t.typbasetype from pg_type t where t.oid = p_type
+    union all
+    select b.oid, b.typtype, b.typbasetype from types t join pg_type b on b.oid = t.typbasetype where t.typtype = 'd')
+  select t.oid from types t where t.typtype <> 'd'
+$$;
+
+comment on function long_term_memory.base_type(oid) is 'What a domain is of in the end, also one over another domain.';
+
 create or replace function long_term_memory.kind_of_words(p_type name)
 returns text language sql immutable parallel safe
 return case
@@ -2529,7 +2549,8 @@ as $$
   select regexp_replace(
            p_check,
            n.name || ' (= ANY \(+ARRAY\[[^\]]*\]\)*(::[a-z ]+\[\])?|= ''[^'']*''(::[a-z ]+)?|IS( NOT)? NULL)|\m(OR|AND)\M', '', 'g')
-         ~ '^CHECK [ ()]*$'
+         ~ '^CHECK [ ()]*(NOT VALID)?$'
+     and p_check ~ (n.name || ' (= ANY|= '')') -- that something is not null is no list
   from (select '"?\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
 $$;
 
@@ -2556,7 +2577,7 @@ as $$
                      and (a.attnum = any (i.indkey) or strpos(pg_get_expr(i.indexprs, i.indrelid), a.attname) > 0)) as is_unique
     from pg_attribute a
     join pg_type t on t.oid = a.atttypid
-    left join pg_type b on b.oid = t.typbasetype and t.typtype = 'd'
+    left join pg_type b on b.oid = long_term_memory.base_type(t.oid) and t.typtype = 'd'
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
     where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = ''
       and not exists (
@@ -3085,7 +3106,7 @@ begin
   v_all := array(
     select m.id from long_term_memory.agent_memories m
     where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
-    order by m.id for no key update);
+    order by m.id for update);
 
   -- mutate
   update long_term_memory.memory_events e set text_before = null, note = null
@@ -3218,7 +3239,8 @@ begin
     exit when v_held = v_before;
   end loop;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
-  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
+  -- no foreign key is being added to: what is written down beside a decision is waited for
+  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for update;
   perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
   where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
   order by m.id for key share;
@@ -3850,7 +3872,7 @@ begin
     values (p_org_id, 'subject_erased', p_caller.user_id, jsonb_build_object(
       'erasure_id', v_erasure_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id, 'counts', v_done.counts));
   end if;
-  if v_found and not p_dry_run then
+  if (v_found or v_was_known) and not p_dry_run then -- what was forgotten before may still be quoted there
     v_statistics := long_term_memory.renew_statistics(
       array(select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t)
       || '{ranked_ledger.postings,ranked_ledger.decision_vectors}'); -- made of words

@@ -68,7 +68,12 @@ EVERY_CALL: list[Call[Any]] = [
     memory_calls.forget(ORG, answers.MEMORY, "n"),
     memory_calls.pending(ORG, after={"a": 1}, page_size=5),
     memory_calls.review(
-        ORG, answers.MEMORY, "approved", can_use_as_instruction=True, note="n", reviewer=answers.PERSON
+        ORG,
+        rl.Memory.model_validate(answers.memory()),
+        "approved",
+        can_use_as_instruction=True,
+        note="n",
+        reviewer=answers.PERSON,
     ),
     memory_calls.usage(ORG, answers.MEMORY, 5),
     memory_calls.subject_access(ORG, CANDIDATE),

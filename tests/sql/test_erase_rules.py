@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -97,3 +98,55 @@ def test_a_stranger_holds_up_no_erasure(full: Database) -> None:
         assert answer["receipt_id"] is None
         assert set(answer["counts"].values()) == {0}
         erasing.rollback()
+
+
+NO_LISTS = """
+create domain inner_text as text;
+create domain outer_text as inner_text;
+alter table agent_memories add column note text not null default '', add column deep outer_text;
+alter table agent_memories add constraint content_is_there check (content is not null);
+alter table agent_memories add constraint note_is_there check (note is not null) not valid;
+"""
+
+
+def test_that_something_is_not_null_is_no_list_of_values(full: Database) -> None:
+    full.owner.execute(NO_LISTS)
+    memories, decision, about = attributed(full, "They prefer Lisbon")
+    full.owner.execute(
+        "update agent_memories set note = 'Lisbon', deep = 'Lisbon' where id = %s", (decision,)
+    )
+    memories.as_service()("erase_subject", **about)
+    assert full.rows("select content, note, deep from agent_memories where id = %s", (decision,)) == [
+        ("[erased]", "", None)
+    ]
+
+
+def test_what_hangs_on_a_decision_and_is_being_written_is_waited_for(full: Database) -> None:
+    memories, decision, about = attributed(full, "They prefer Lisbon")
+    other = full.value("select record_decision('acme', 'Another one') ->> 'memory_id'", role="service_role")
+    writing = full.connect("service_role", autocommit=False)
+    writing.execute(
+        "select link_decisions('acme', %s, %s, 'informs', '{\"why\": \"Lisbon\"}')", (decision, other)
+    )
+    with ThreadPoolExecutor(1) as pool:
+        erasing = pool.submit(memories.as_service(), "erase_subject", **about)
+        full.wait_until(
+            "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and query like '%erase_subject%'"
+        )
+        writing.commit()
+        assert erasing.result()["counts"]["decisions"] == 1
+    assert full.rows("select metadata from agent_decision_edges") == [({},)]
+
+
+def test_statistics_of_what_was_forgotten_before_go_with_an_erasure(full: Database) -> None:
+    memories = Memories(full)
+    about = {"subject_type": "candidate", "subject_id": str(uuid4())}
+    service = memories.as_service()
+    made = [service.id("Prefers the lisbonian sun", **about) for _ in range(5)]
+    full.superuser.execute("analyze long_term_memory.agent_memories")
+    for one in made:
+        service("forget_memory", memory_id=one)
+    quoted = "select count(*) from pg_stats where most_common_vals::text like '%lisbonian%'"
+    assert full.superuser.execute(quoted).fetchone() == (1,)
+    service("erase_subject", **about)
+    assert full.superuser.execute(quoted).fetchone() == (0,)

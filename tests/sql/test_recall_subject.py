@@ -144,6 +144,9 @@ def test_a_recall_that_began_before_an_erasure_leaves_no_words_behind_it(stores:
         recalling.commit()
 
     assert stores.words(answer["request_id"]) == ("", {})
+    stores.database.superuser.execute(
+        "update long_term_memory.erasures set erased_at = erased_at - interval '3 minutes'"
+    )
     later = stores.ledger("recall_decisions", query="are they gone?", subject=about(subject))
     assert stores.words(later["request_id"])[0] == "are they gone?"
 

@@ -94,7 +94,13 @@ def digest_key() -> str | None:
 
 
 def _secret(variable: str) -> str | None:
-    return os.environ.get(variable, "").strip() or None
+    value = os.environ.get(variable)
+    if value is not None and not value.strip():
+        # a secret that got lost on its way: without it the secret key would act, or no digest be kept
+        raise ConfigurationError(
+            f"{variable} is set and empty", hint=f"unset it, or set it: unset {variable}"
+        )
+    return None if value is None else value.strip()
 
 
 @contextmanager

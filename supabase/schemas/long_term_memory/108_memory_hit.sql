@@ -10,7 +10,7 @@ comment on function long_term_memory.age_words(float8) is 'An age in whole days,
 create or replace function long_term_memory.about_words(p_subject_type text, p_subject_id uuid, p_workspace_id text)
 returns text language sql immutable parallel safe
 return concat_ws(' ', p_subject_type, p_subject_id::text,
-                 nullif(translate(ranked_ledger.one_line(p_workspace_id), '|[]', '/()'), ''));
+                 nullif(translate(ranked_ledger.one_line(p_workspace_id), '|[]/', '-()-'), ''));
 
 comment on function long_term_memory.about_words(text, uuid, text) is
   'Whom a memory is about, within a line''s brackets: with their id, so that two candidates are told apart.';

@@ -50,7 +50,10 @@ begin
 
   -- mutate; other words are the caller's, and not what was reviewed, unless the caller may review and so answers for them
   v_vouches := v_is_new and v_before.review_outcome is not null and coalesce(v_caller.role in ('admin', 'owner'), false);
-  v_keeps := not v_is_new or v_vouches;
+  -- nor is another vector or a later end what was approved; a rejection is not undone by whoever was rejected
+  v_keeps := v_vouches or not v_is_new and coalesce(v_caller.role in ('admin', 'owner'), false)
+             or coalesce(v_before.review_outcome = 'rejected', false) and v_before.author = 'person'
+                and coalesce(v_caller.role = 'member', false);
   v_is_models := v_is_new and v_caller.kind = 'service'; -- no key puts words into a person's mouth
   update long_term_memory.agent_memories m
   set text = p_text,
@@ -90,4 +93,4 @@ as $$
 $$;
 
 comment on function public.correct_memory(uuid, uuid, text, text, timestamptz, text, text) is
-  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, unless an admin or owner corrects, who then is its reviewer. The text before, and whose it was, stay in its history.';
+  'Puts another text in place of a memory''s, and answers the memory with changed. Its vector goes unless one is given. The words are the caller''s from then on, on the service key a model''s; its review goes, with another vector or end too, unless an admin or owner corrects, who then answers for the words; a rejected memory of a person stays rejected. The text before, and whose it was, stay in its history.';

@@ -119,7 +119,7 @@ comment on function long_term_memory.check_review(long_term_memory.caller, text,
 
 create or replace function long_term_memory.review_memory(
   p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
-  p_note text default null, p_reviewer text default null)
+  p_note text default null, p_reviewer text default null, p_text text default null)
 returns jsonb language plpgsql security definer
 set search_path = public, extensions, pg_temp
 as $$
@@ -136,7 +136,10 @@ begin
     v_reviewer := long_term_memory.asserted_member(p_org_id, p_reviewer, '{admin,owner}');
   end if;
   v_memory := long_term_memory.memory_to_change(p_org_id, p_memory_id);
-  if v_grade = 'asserted' and v_memory.review_grade = 'verified' then
+  if p_text is distinct from v_memory.text and p_text is not null then
+    raise sqlstate 'RL409' using
+      message = 'The memory has other words than those that were read.', hint = 'Read it again, then review what it says now.';
+  elsif v_grade = 'asserted' and v_memory.review_grade = 'verified' then
     raise sqlstate '42501' using
       message = 'This memory has a verified review, which an asserted one does not replace.',
       hint = 'Let an admin or owner review it with a token of their own.';
@@ -158,17 +161,18 @@ begin
 end
 $$;
 
-comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text) is
+comment on function long_term_memory.review_memory(uuid, uuid, text, boolean, text, text, text) is
   'The inner half of public.review_memory, with the owner''s rights.';
 
 create or replace function public.review_memory(
   p_org_id uuid, p_memory_id uuid, p_outcome text, p_can_use_as_instruction boolean default false,
-  p_note text default null, p_reviewer text default null)
+  p_note text default null, p_reviewer text default null, p_text text default null)
 returns jsonb language sql
 set search_path = public, extensions, pg_temp
 as $$
-  select long_term_memory.review_memory(p_org_id, p_memory_id, p_outcome, p_can_use_as_instruction, p_note, p_reviewer)
+  select long_term_memory.review_memory(
+    p_org_id, p_memory_id, p_outcome, p_can_use_as_instruction, p_note, p_reviewer, p_text)
 $$;
 
-comment on function public.review_memory(uuid, uuid, text, boolean, text, text) is
-  'Reviews a memory: approved, evidence_only or rejected. Verified from an admin''s or owner''s token, asserted where the service names one. Answers the memory with changed.';
+comment on function public.review_memory(uuid, uuid, text, boolean, text, text, text) is
+  'Reviews a memory, as it was read where p_text says so: approved, evidence_only or rejected. Verified from an admin''s or owner''s token, asserted where the service names one. Answers the memory with changed.';

@@ -12,6 +12,19 @@ $$;
 
 comment on function long_term_memory.key_of(regclass) is 'The primary key of a table where it is one column, else ctid.';
 
+create or replace function long_term_memory.base_type(p_type oid)
+returns oid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive types as (
+    select t.oid, t.typtype, t.typbasetype from pg_type t where t.oid = p_type
+    union all
+    select b.oid, b.typtype, b.typbasetype from types t join pg_type b on b.oid = t.typbasetype where t.typtype = 'd')
+  select t.oid from types t where t.typtype <> 'd'
+$$;
+
+comment on function long_term_memory.base_type(oid) is 'What a domain is of in the end, also one over another domain.';
+
 create or replace function long_term_memory.kind_of_words(p_type name)
 returns text language sql immutable parallel safe
 return case
@@ -35,7 +48,8 @@ as $$
   select regexp_replace(
            p_check,
            n.name || ' (= ANY \(+ARRAY\[[^\]]*\]\)*(::[a-z ]+\[\])?|= ''[^'']*''(::[a-z ]+)?|IS( NOT)? NULL)|\m(OR|AND)\M', '', 'g')
-         ~ '^CHECK [ ()]*$'
+         ~ '^CHECK [ ()]*(NOT VALID)?$'
+     and p_check ~ (n.name || ' (= ANY|= '')') -- that something is not null is no list
   from (select '"?\m' || regexp_replace(p_column, '(\W)', '\\\1', 'g') || '\M"?\)?(::[a-z ]+)?' as name) as n
 $$;
 
@@ -62,7 +76,7 @@ as $$
                      and (a.attnum = any (i.indkey) or strpos(pg_get_expr(i.indexprs, i.indrelid), a.attname) > 0)) as is_unique
     from pg_attribute a
     join pg_type t on t.oid = a.atttypid
-    left join pg_type b on b.oid = t.typbasetype and t.typtype = 'd'
+    left join pg_type b on b.oid = long_term_memory.base_type(t.oid) and t.typtype = 'd'
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
     where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity = ''
       and not exists (

@@ -34,7 +34,8 @@ begin
     exit when v_held = v_before;
   end loop;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
-  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
+  -- no foreign key is being added to: what is written down beside a decision is waited for
+  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for update;
   perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
   where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
   order by m.id for key share;

@@ -262,7 +262,7 @@ begin
     values (p_org_id, 'subject_erased', p_caller.user_id, jsonb_build_object(
       'erasure_id', v_erasure_id, 'subject_type', p_subject_type, 'subject_id', p_subject_id, 'counts', v_done.counts));
   end if;
-  if v_found and not p_dry_run then
+  if (v_found or v_was_known) and not p_dry_run then -- what was forgotten before may still be quoted there
     v_statistics := long_term_memory.renew_statistics(
       array(select t.name from long_term_memory.searched_tables(long_term_memory.has_ledger()) t)
       || '{ranked_ledger.postings,ranked_ledger.decision_vectors}'); -- made of words
