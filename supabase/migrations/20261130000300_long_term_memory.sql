@@ -3106,7 +3106,7 @@ begin
   v_all := array(
     select m.id from long_term_memory.agent_memories m
     where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
-    order by m.id for update);
+    order by m.id for no key update);
 
   -- mutate
   update long_term_memory.memory_events e set text_before = null, note = null
@@ -3224,6 +3224,23 @@ $$;
 comment on function long_term_memory.attributed_decisions(uuid, text, uuid, text[]) is
   'The decisions about a subject, in workspaces that belong to the organization now; erased ones too.';
 
+-- Who writes something down beside a decision holds its key until the commit. The lock that waits for that is given back: kept,
+-- it would refuse a host's transaction under an older snapshot.
+create or replace function long_term_memory.await_writers(p_decisions uuid[])
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  perform from public.agent_memories m where m.id = any (p_decisions) order by m.id for update;
+  raise sqlstate 'RLGOT';
+exception when sqlstate 'RLGOT' then
+  null;
+end
+$$;
+
+comment on function long_term_memory.await_writers(uuid[]) is
+  'Waits for the transactions that have written something beside these decisions and are not committed yet.';
+
 create or replace function long_term_memory.lock_decisions(p_touched uuid[], p_traces uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -3239,8 +3256,8 @@ begin
     exit when v_held = v_before;
   end loop;
   perform from public.agent_memory_recall_traces t where t.id = any (p_traces) order by t.id for no key update;
-  -- no foreign key is being added to: what is written down beside a decision is waited for
-  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for update;
+  perform long_term_memory.await_writers(p_touched);
+  perform from public.agent_memories m where m.id = any (p_touched) order by m.id for no key update;
   perform from public.agent_memories m -- the others whose items change: a forget deletes the items of one in no order
   where m.id in (select i.memory_id from public.agent_memory_recall_items i where i.trace_id = any (p_traces))
   order by m.id for key share;

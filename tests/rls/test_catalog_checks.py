@@ -184,6 +184,7 @@ FOUND_BY_ANOTHER = {
     "long_term_memory.decisions_found": "of what rows_holding found",
     "long_term_memory.texts_of": "of attributed_decisions",
     "long_term_memory.lock_in_ledger": "of attributed_decisions, traces_of and rows_holding",
+    "long_term_memory.await_writers": "of lock_decisions",
     "long_term_memory.lock_decisions": "of lock_in_ledger",
     "long_term_memory.empty_decisions": "of attributed_decisions",
     "long_term_memory.empty_surroundings": "of attributed_decisions",

@@ -14,7 +14,7 @@ begin
   v_all := array(
     select m.id from long_term_memory.agent_memories m
     where m.org_id = p_org_id and m.subject_type = p_subject_type and m.subject_id = p_subject_id
-    order by m.id for update);
+    order by m.id for no key update);
 
   -- mutate
   update long_term_memory.memory_events e set text_before = null, note = null
