@@ -4266,7 +4266,7 @@ as $$
                      'those.', count(*))
     from jsonb_array_elements(p_recalls) as r where r.value ->> 'query' is null having count(*) > 0
     union all
-    select 3, format('Decisions that are about others too, who are not named: %s.', count(*))
+    select 3, format('Decisions that are about others too: %s. Their words may name them: look before this is handed over.', count(*))
     from jsonb_array_elements(p_decisions) as d where (d.value ->> 'also_about')::int > 0 having count(*) > 0
     union all
     select 4, format('Decisions that were erased for somebody else whom they were about as well: %s.', count(*))
