@@ -1,0 +1,108 @@
+"""The log of a run as it is read again: a header, a row for every question and arm, and a last line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ranked_ledger.evals.errors import EvalInputError, shown
+
+# The streams on which weights were chosen. What they show is told apart from what the others show.
+TUNING_STREAMS: Final = frozenset(
+    {
+        "ethereum/EIPs",
+        "hiero-ledger/hiero-improvement-proposals",
+        "BrighterCommand/Brighter",
+        "buildpacks/rfcs",
+        "alphagov/forms",
+        "microsoft/semantic-kernel",
+    }
+)
+
+_ROW_FIELDS: Final = ("question", "stream", "arm", "gold", "hits", "milliseconds", "budgets")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One log. `digest`: of the file's bytes, so that a report says which log it was made from."""
+
+    name: str
+    header: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...]
+    end: Mapping[str, Any] | None = None
+    digest: str = ""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that answered, as the header declares them; others after them, as they come."""
+        declared = [str(arm["name"]) for arm in self.header.get("arms", ())]
+        answered = dict.fromkeys(str(row["arm"]) for row in self.rows)
+        return tuple(name for name in dict.fromkeys([*declared, *answered]) if name in answered)
+
+    @property
+    def seed(self) -> int:
+        """The run's own, which the intervals are drawn by as well."""
+        return int(self.header.get("seed") or 0)
+
+    @property
+    def anomalies(self) -> Mapping[str, int]:
+        """Counts by kind, without the kinds of which there are none."""
+        counted = (self.end or {}).get("anomalies") or {}
+        return {str(kind): int(number) for kind, number in counted.items() if number}
+
+
+def read(path: Path) -> Run:
+    """A log from its file. Raises `EvalInputError`, with the line, where it is none."""
+    data = path.read_bytes()
+    lines = data.decode("utf-8", errors="replace").splitlines()
+    return parse(lines, name=path.name, digest=hashlib.sha256(data).hexdigest())
+
+
+def parse(lines: Iterable[str], *, name: str, digest: str = "") -> Run:
+    """The same from its lines."""
+    header: Mapping[str, Any] | None = None
+    end: Mapping[str, Any] | None = None
+    rows: list[Mapping[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        document = _document(line, name, number)
+        match document.get("kind"):
+            case "header" if header is None and not rows:
+                header = document
+            case "row":
+                rows.append(_checked(document, name, number))
+            case "end":
+                end = document
+            case other:
+                raise _no_log(f"{shown(other)} is not header, row or end", name, number, "kind")
+    if header is None:
+        raise _no_log("the log has no header", name)
+    if not rows:
+        raise _no_log("the log has no row: nothing was asked", name)
+    return Run(name, header, tuple(rows), end, digest)
+
+
+def _document(line: str, name: str, number: int) -> Mapping[str, Any]:
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        raise _no_log("this is no JSON", name, number) from error
+    if not isinstance(document, dict):
+        raise _no_log("this is no JSON object", name, number)
+    return document
+
+
+def _checked(row: Mapping[str, Any], name: str, number: int) -> Mapping[str, Any]:
+    if missing := [field for field in _ROW_FIELDS if field not in row]:
+        raise _no_log("the row lacks it", name, number, ", ".join(missing))
+    return row
+
+
+def _no_log(what: str, name: str, number: int | None = None, field: str | None = None) -> EvalInputError:
+    hint = "give the file that `ranked-ledger eval run --out` wrote"
+    return EvalInputError(what, hint=hint, file=name, line=number, field=field)
