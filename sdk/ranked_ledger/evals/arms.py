@@ -1,0 +1,117 @@
+"""The arms of an evaluation: each a way to recall, with a name of its own in the traces.
+
+An arm of kind `ledger` is the product: `recall_decisions` with some arguments. One of kind `sql` is a policy that the
+product does not have, a function of `sql/`, installed into the throwaway stack alone. All look at one cohort.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from ranked_ledger.evals.errors import EvalError
+
+Kind = Literal["ledger", "sql"]
+MayBeEmpty = Literal["never", "always", "no_match"]
+UseOfVectors = Literal["never", "if_there", "required"]
+
+LIMIT: Final = 50
+"""Hits of every arm."""
+
+_PUBLISHED: Final = (-0.30, 1.0)
+_RAW: Final = {"p_similarity_floor": 0, "p_similarity_ceiling": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to recall.
+
+    - `arguments`: of `recall_decisions`, beside the question. `bounds`: what a score of it can be.
+    - `vectors`: whether it is given the question's vector. `required`: without vectors it is absent.
+    - `may_be_empty`: when an empty answer is none of its faults; `no_match`: where no word of the question is.
+    - `starred`: one of the nine that CI runs.
+    """
+
+    name: str
+    kind: Kind
+    bounds: tuple[float, float]
+    arguments: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    vectors: UseOfVectors = "never"
+    may_be_empty: MayBeEmpty = "never"
+    starred: bool = False
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.vectors == "required"
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a log says of it."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "arguments": dict(self.arguments),
+            "bounds": list(self.bounds),
+            "vectors": self.vectors,
+            "may_be_empty": self.may_be_empty,
+            "starred": self.starred,
+        }
+
+
+def _ledger(name: str, vectors: UseOfVectors, *, starred: bool = False, **arguments: Any) -> Arm:
+    return Arm(name, "ledger", _PUBLISHED, MappingProxyType(arguments), vectors, starred=starred)
+
+
+ARMS: Final = (
+    Arm("none", "sql", (0, 0), may_be_empty="always", starred=True),
+    Arm("recency", "sql", (0, 1), starred=True),
+    Arm("vector", "sql", (-1, 1), vectors="required", starred=True),
+    Arm("fts_and", "sql", (0, 1), may_be_empty="always", starred=True),
+    Arm("fts_or", "sql", (0, 1), may_be_empty="no_match", starred=True),
+    Arm("hybrid_rrf", "sql", (0, 2 / 61), vectors="required", starred=True),
+    # the formula as it was published, over cosines as they are
+    _ledger("ranked_ledger_text", "never", starred=True),
+    _ledger("ranked_ledger_vectors", "required", starred=True, **_RAW),
+    Arm("oracle", "sql", (1, 1), starred=True),
+    Arm("hybrid_rrf_in_force", "sql", (0, 2 / 61), vectors="required"),
+    _ledger("ranked_ledger_calibrated", "required"),
+)
+"""In the order in which every question is put to them."""
+
+NAMES: Final = tuple(arm.name for arm in ARMS)
+STARRED: Final = tuple(arm.name for arm in ARMS if arm.starred)
+
+
+def chosen(names: Sequence[str] | None = None) -> tuple[Arm, ...]:
+    """The arms of these names, in their own order; None: all. An unknown name is an `EvalError` with the nearest."""
+    if names is None:
+        return ARMS
+    for name in names:
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            guess = f"did you mean {near[0]}? " if near else ""
+            raise EvalError(f"there is no arm {name!r}", hint=f"{guess}the arms are {', '.join(NAMES)}")
+    return tuple(arm for arm in ARMS if arm.name in names)
+
+
+def present(
+    arms: Sequence[Arm], *, with_vectors: bool, parameters: Collection[str]
+) -> tuple[list[Arm], dict[str, str]]:
+    """The arms that a run can have, and why it cannot have the others.
+
+    - `parameters`: what the installed `recall_decisions` takes: an older one lacks some arms.
+    """
+    there: list[Arm] = []
+    absent: dict[str, str] = {}
+    for arm in arms:
+        if unknown := sorted(set(arm.arguments) - set(parameters)):
+            absent[arm.name] = f"the installed recall_decisions takes no {unknown[0]}"
+        elif arm.needs_vectors and not with_vectors:
+            absent[arm.name] = "it needs an embedding model"
+        else:
+            there.append(arm)
+    if not there:
+        raise EvalError("none of these arms can run: they need vectors", hint="give an --embedding")
+    return there, absent

@@ -1,0 +1,235 @@
+"""A run: a dataset replayed into a throwaway stack, every question put to every arm as of its step, all of it logged."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from ranked_ledger import RankedLedger
+from ranked_ledger.evals import arms as all_arms
+from ranked_ledger.evals.anomalies import anomalies
+from ranked_ledger.evals.arms import Arm
+from ranked_ledger.evals.asking import Answer, Asked, Session
+from ranked_ledger.evals.cases import Dataset, Question
+from ranked_ledger.evals.errors import EvalError
+from ranked_ledger.evals.loading import Loaded, Replay
+from ranked_ledger.evals.log import Row, Writer
+from ranked_ledger.evals.ground import Ground, ground
+from ranked_ledger.evals.vectors import Vectors, similarity_range
+
+Progress = Callable[[str, int, int], object]
+
+COMPONENTS: Final = (
+    "relevance",
+    "relevance_source",
+    "similarity",
+    "text_relevance",
+    "summary_match",
+    "importance",
+    "recency",
+    "dependency_boost",
+)
+READ: Final = 5
+"""Of a list of hits an agent reads the first few: a retired one among them misleads."""
+SUCCESSOR_WITHIN: Final = 10
+_TIMEOUT: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What came of a run: where its log is, and what is in it."""
+
+    path: Path
+    rows: int
+    arms: tuple[str, ...]
+    absent: dict[str, str]
+    loaded: Loaded
+    anomalies: dict[str, int]
+
+    @property
+    def sound(self) -> bool:
+        return not any(self.anomalies.values())
+
+
+def run(
+    dataset: Dataset,
+    out: Path,
+    *,
+    vectors: Vectors | None = None,
+    arms: Sequence[str] | None = None,
+    seed: int = 0,
+    on_progress: Progress = lambda *_: None,
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> Finished:
+    """Load, ask, log.
+
+    - `arms`: names; None: all that can run. `vectors`: of the dataset; None: arms that need them are absent.
+    - `on_progress`: a stage, how much of it is done, and how much there is.
+
+    The stack is gone at the end, also of an interrupted run, whose log has the rows that were finished.
+
+    Example:
+        >>> run(dataset, Path("run.jsonl"), arms=["recency", "fts_or"]).anomalies   # doctest: +SKIP
+    """
+    if not dataset.questions:
+        raise EvalError(f"{dataset.name} has no question", hint="name other streams, or other data")
+    wanted = all_arms.chosen(arms)
+    with ground(None if vectors is None else vectors.dimension, on_stage) as there:
+        parameters = there.parameters()
+        there_are, absent = all_arms.present(
+            wanted, with_vectors=vectors is not None, parameters=parameters
+        )
+        header = _header(dataset, vectors, there_are, absent, seed, there)
+        with Writer(out, header) as log:
+            work = _Run(dataset, vectors, there_are, there, log, on_progress)
+            work.go()
+            found = anomalies(header, work.rows)
+            log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges)
+    return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
+
+
+def _header(
+    dataset: Dataset,
+    vectors: Vectors | None,
+    arms: Sequence[Arm],
+    absent: dict[str, str],
+    seed: int,
+    there: Ground,
+) -> dict[str, Any]:
+    return {
+        "dataset": {
+            "name": dataset.name,
+            "digest": dataset.digest,
+            "questions": len(dataset.questions),
+            "streams": {name: len(records) for name, records in dataset.streams.items()},
+        },
+        "seed": seed,
+        "model": None if vectors is None else vectors.model,
+        "embedding": None if vectors is None else vectors.key,
+        "dimension": None if vectors is None else vectors.dimension,
+        "limit": all_arms.LIMIT,
+        "arms": [arm.as_dict() for arm in arms],
+        "absent": absent,
+        "asked": [question.id for question in dataset.questions],
+        "versions": {
+            "ranked-ledger": version("ranked-ledger"),
+            "python": platform.python_version(),
+            **there.versions(),
+        },
+    }
+
+
+@dataclass
+class _Run:
+    dataset: Dataset
+    vectors: Vectors | None
+    arms: Sequence[Arm]
+    there: Ground
+    log: Writer
+    on_progress: Progress
+    loaded: Loaded = field(default_factory=Loaded)
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def go(self) -> None:
+        self.loaded.unknown_targets = self.dataset.unknown_targets
+        info = self.there.info
+        total = len(self.dataset.questions) * len(self.arms)
+        workspaces = sorted({self.dataset.workspace_of(one.stream) for one in self.dataset.questions})
+        with (
+            Session(info.superuser_db_url) as session,
+            RankedLedger(info.url, info.secret_key, workspace="eval", timeout=_TIMEOUT) as ledger,
+        ):
+            for name in workspaces:
+                workspace = f"eval/{name}"
+                project = name.rpartition("/")[2]
+                replay = Replay(
+                    ledger.with_options(workspace=workspace, project=project),
+                    self.dataset,
+                    name,
+                    self.vectors,
+                    self.loaded,
+                )
+                self._set_range(replay)
+                inside = [one for one in self.dataset.questions if self.dataset.workspace_of(one.stream) == name]
+                for question in sorted(inside, key=lambda one: (one.asked_at_step, one.id)):
+                    self.on_progress(f"loading {name}", self.log.rows, total)
+                    replay.until(question.asked_at_step)
+                    self.on_progress(f"asking {name}", self.log.rows, total)
+                    self._ask(session, replay, workspace, question)
+
+    def _set_range(self, replay: Replay) -> None:
+        if self.vectors is None:
+            return
+        inside = self.dataset.records_of(replay.workspace)
+        low, high = similarity_range([self.vectors.passage(one.embedded_text) for one in inside])
+        replay.ledger.set_similarity_range(self.vectors.model, floor=low, ceiling=high)
+        self.ranges[replay.workspace] = [low, high]
+
+    def _ask(self, session: Session, replay: Replay, workspace: str, question: Question) -> None:
+        vectors = self.vectors
+        asked = Asked(
+            workspace,
+            question.id,
+            question.ask,
+            None if vectors is None else vectors.query(question.ask),
+            None if vectors is None else vectors.model,
+            question.asked_at_step,
+            tuple(replay.ids[key] for key in sorted(question.gold)),
+        )
+        about = {
+            "question": question.id,
+            "stream": question.stream,
+            "workspace": workspace,
+            "kind_of_question": question.kind,
+            "split": question.split,
+            "lexical_overlap": question.lexical_overlap,
+            "asked_at_step": question.asked_at_step,
+            "gold": sorted(question.gold),
+            "must_not": sorted(question.must_not),
+            "rows_in_scope": session.in_force(workspace),
+            "matches": session.matches(asked),
+        }
+        for arm in self.arms:
+            row = {**about, "arm": arm.name, **_answered(session.ask(arm, asked), replay)}
+            self.log.row(row)
+            self.rows.append(row)
+
+
+def _answered(answer: Answer, replay: Replay) -> Row:
+    hits = [_hit(hit, place, answer, replay) for place, hit in enumerate(answer.hits, 1)]
+    return {
+        "request_id": str(answer.request_id),
+        "milliseconds": round(answer.milliseconds, 3),
+        "traced": answer.traced,
+        "hits": hits,
+        "retired_without_successor": _without_successor(hits, replay),
+        "budgets": answer.budgets,
+    }
+
+
+def _hit(hit: Mapping[str, Any], place: int, answer: Answer, replay: Replay) -> Row:
+    return {
+        "key": replay.keys.get(hit["memory_id"], hit["memory_id"]),
+        "rank": place,
+        "score": hit["ranking_score"],
+        "step": hit["step_index"],
+        "lifecycle": hit["lifecycle_status"],
+        "tokens": hit["tokens"],
+        "workspace": answer.workspaces.get(hit["memory_id"]),
+        "components": {name: hit[name] for name in COMPONENTS if name in hit},
+    }
+
+
+def _without_successor(hits: Sequence[Row], replay: Replay) -> list[str]:
+    """The superseded among the first five hits, none of whose successors is among the first ten."""
+    read = {hit["key"] for hit in hits[:SUCCESSOR_WITHIN]}
+    return [
+        hit["key"]
+        for hit in hits[:READ]
+        if hit["lifecycle"] == "superseded" and not replay.successors(hit["key"]) & read
+    ]

