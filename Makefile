@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FROM   ?= docs/decisions
+EVAL_DATA ?= ../shared/data/decisions
 ARGS   ?=
 
 # Findings of the SQL linter that are meant: the published proposal's columns are int and its view is replaced; the ledger's
@@ -14,7 +15,7 @@ DENO_CONFIG  := tests/patches/function/deno.json
 DENO_SOURCES := tests/patches/function/index.ts $(wildcard patches/agent-memory-api/*.ts)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-matrix bench check migrations docs verify clean
+.PHONY: help setup demo test test-matrix bench eval check migrations docs verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +53,13 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 
 bench: setup $(VENV)/.installed-bench ## ranked recall beside its peers, into docs/benchmark.* (ARGS=--quick: minutes; ARGS=--help)
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+eval: setup ## recall policies measured: the built-in streams, and real projects' decisions where they lie beside (ARGS=--help)
+	@for data in built-in $(wildcard $(EVAL_DATA)); do \
+	  name=$$(basename $$data); \
+	  $(BIN)/python -m ranked_ledger.cli eval run --data $$data --out build/eval/$$name.jsonl $(ARGS) && \
+	  $(BIN)/python -m ranked_ledger.cli eval report build/eval/$$name.jsonl || exit 1; \
+	done
 
 check: setup ## formatters, linters, strict types, import contracts, SQL lint, generated files up to date
 	@$(BIN)/ruff format --check .

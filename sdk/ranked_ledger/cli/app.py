@@ -15,6 +15,7 @@ from ranked_ledger.cli import (
     configuring,
     deciding,
     demo,
+    evaluating,
     failures,
     installing,
     memory,
@@ -55,6 +56,7 @@ app.add_typer(configuring.commands, name="settings")
 for part in (memory_office, memory_upkeep):
     memory.commands.add_typer(part.commands)
 app.add_typer(memory.commands, name="memory")
+app.add_typer(evaluating.commands, name="eval")
 app.add_typer(patching.commands, name="patch")
 app.add_typer(stack.app, name="stack")
 

@@ -24,7 +24,7 @@ PERSON_VARIABLE: Final = "RANKED_LEDGER_ACCESS_TOKEN"
 DIGEST_VARIABLE: Final = "RANKED_LEDGER_DIGEST_KEY"
 EMBEDDINGS_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_URL"
 _MODEL_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_MODEL"
-_KEY_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_KEY"
+EMBEDDINGS_KEY_VARIABLE: Final = "RANKED_LEDGER_EMBEDDINGS_KEY"
 
 ENVIRONMENT: Final = (
     ("SUPABASE_URL", "the project's URL"),
@@ -43,7 +43,7 @@ ENVIRONMENT: Final = (
     ("RANKED_LEDGER_SUPABASE_CLI", "the Supabase CLI that `demo` pushes with, instead of the one it finds"),
     (
         EMBEDDINGS_VARIABLE,
-        f"an OpenAI-compatible service for vectors, with {_MODEL_VARIABLE} and {_KEY_VARIABLE}",
+        f"an OpenAI-compatible service for vectors, with {_MODEL_VARIABLE} and {EMBEDDINGS_KEY_VARIABLE}",
     ),
 )
 
@@ -169,4 +169,4 @@ def _embedder() -> OpenAICompatibleEmbedder | None:
             f"{EMBEDDINGS_VARIABLE} is set without {_MODEL_VARIABLE}",
             hint=f"set {_MODEL_VARIABLE} to the model's name",
         )
-    return OpenAICompatibleEmbedder(url, model, api_key=os.environ.get(_KEY_VARIABLE) or None)
+    return OpenAICompatibleEmbedder(url, model, api_key=os.environ.get(EMBEDDINGS_KEY_VARIABLE) or None)

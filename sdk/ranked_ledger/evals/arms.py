@@ -1,7 +1,8 @@
 """The arms of an evaluation: each a way to recall, with a name of its own in the traces.
 
-An arm of kind `ledger` is the product: `recall_decisions` with some arguments. One of kind `sql` is a policy that the
-product does not have, a function of `sql/`, installed into the throwaway stack alone. All look at one cohort.
+An arm of kind `ledger` is the product: `recall_decisions` with some arguments. One of kind `sql` is a policy
+that the product does not have, a function of `sql/`, installed into the throwaway stack alone. All look at one
+cohort.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Arm:
 
     - `arguments`: of `recall_decisions`, beside the question. `bounds`: what a score of it can be.
     - `vectors`: whether it is given the question's vector. `required`: without vectors it is absent.
-    - `may_be_empty`: when an empty answer is none of its faults; `no_match`: where no word of the question is.
+    - `may_be_empty`: when an empty answer is no fault; `no_match`: where no word of the question is.
     - `starred`: one of the nine that CI runs.
     """
 
@@ -85,7 +86,7 @@ STARRED: Final = tuple(arm.name for arm in ARMS if arm.starred)
 
 
 def chosen(names: Sequence[str] | None = None) -> tuple[Arm, ...]:
-    """The arms of these names, in their own order; None: all. An unknown name is an `EvalError` with the nearest."""
+    """The arms of these names, in their own order; None: all. Of an unknown name the error says the nearest."""
     if names is None:
         return ARMS
     for name in names:

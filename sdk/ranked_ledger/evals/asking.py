@@ -20,7 +20,8 @@ BUDGETS: Final = list(range(100, 4001, 100))
 
 _EVAL_ANSWER: Final = """
 select ranked_ledger_evals.answer(
-  %(arm)s, %(workspace)s, %(query)s, %(embedding)s, %(step)s, %(limit)s, %(model)s, %(gold)s::uuid[], %(request)s)::text
+  %(arm)s, %(workspace)s, %(query)s, %(embedding)s, %(step)s, %(limit)s, %(model)s, %(gold)s::uuid[],
+  %(request)s)::text
 """
 _EXAMINE: Final = "select ranked_ledger_evals.examine(%s::uuid[], %s::uuid[], %s::int[])"
 _IN_FORCE: Final = """
@@ -70,7 +71,7 @@ class Session:
         self._warm: set[tuple[str, str]] = set()
 
     def ask(self, arm: Arm, asked: Asked) -> Answer:
-        """Ask, timed from the call to its whole answer; the first call of an arm in a workspace is not the timed one."""
+        """Ask, timed from the call to its whole answer. An arm's first call in a workspace is not the timed one."""
         statement, parameters = _call(arm, asked)
         if (arm.name, asked.workspace) not in self._warm:
             self._warm.add((arm.name, asked.workspace))

@@ -40,8 +40,7 @@ class Ground:
         """What the installed `recall_decisions` takes."""
         with psycopg.connect(self.info.db_url) as owner:
             rows = owner.execute(
-                "select unnest(p.proargnames) from pg_proc p"
-                " where p.oid = 'public.recall_decisions'::regproc"
+                "select unnest(p.proargnames) from pg_proc p where p.oid = 'public.recall_decisions'::regproc"
             )
             return frozenset(str(name) for (name,) in rows)
 
@@ -74,8 +73,12 @@ def ground(dimension: int | None, on_stage: Callable[[str], None] = lambda _: No
 
 
 def _sql() -> Iterator[str]:
-    """The files of `sql/`, in order of their names; the access comes last, after everything that it is given to."""
-    files = [one for one in resources.files("ranked_ledger.evals").joinpath("sql").iterdir() if one.name.endswith(".sql")]
+    """The files of `sql/`, in order of their names; the access comes last, after what it is given to."""
+    files = [
+        one
+        for one in resources.files("ranked_ledger.evals").joinpath("sql").iterdir()
+        if one.name.endswith(".sql")
+    ]
     first, *rest = sorted(files, key=lambda one: one.name)
     yield first.read_text(encoding="utf-8") + _IDS
     for file in rest:

@@ -1,4 +1,4 @@
-"""Replays a dataset into a ledger in the order in which it was decided, as far as a question's step and no further.
+"""Replays a dataset into a ledger in the order in which it was decided, up to a question's step.
 
 What was decided later is not there yet; what was superseded later is still in force.
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, get_args
 from uuid import UUID
-
 
 from ranked_ledger import ConflictError, LoopError, NewDecision, RankedLedger
 from ranked_ledger.evals.cases import Dataset, Edge, Record, Supersession
@@ -84,7 +83,7 @@ class Replay:
         return found
 
     def _stops(self, step: int) -> Iterator[int]:
-        """Where a transition falls, so that each has the step of its stream that it really had; and the step."""
+        """Where a transition falls, so that each has the step that it really had; and the step itself."""
         moments = {pair.enters_at for pair in self._supersessions}
         moments |= {one.step for one in self._records if _mark(one) is not None}
         yield from sorted(one for one in moments if self._done < one < step)

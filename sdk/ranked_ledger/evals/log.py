@@ -1,7 +1,7 @@
 """The log of a run: JSON lines, one for the run, one a question and arm, one for the end. `runs` reads it.
 
-Each row is on the disk before the next question is put, so an interrupted run leaves a log that can be read; only a
-finished one has its last line.
+Each row is on the disk before the next question is put, so an interrupted run leaves a log that can be read;
+only a finished one has its last line.
 """
 
 from __future__ import annotations

