@@ -265,15 +265,18 @@ comment on function ranked_ledger.dependency(float8, float8) is
 
 create or replace function ranked_ledger.score(
   p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
-  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean)
+  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean,
+  p_summary_match float8 default 0, p_w_summary float8 default 0, p_penalty float8 default 0.30)
 returns float8 language sql immutable parallel safe
 return p_w_similarity * ranked_ledger.clamp(p_relevance)
      + p_w_importance * ranked_ledger.clamp(p_importance)
      + p_w_recency * ranked_ledger.clamp(p_recency)
      + p_w_dependency * ranked_ledger.clamp(p_dependency)
-     - case when p_active then 0::float8 else 0.30::float8 end;
+     + p_w_summary * ranked_ledger.clamp(p_summary_match)
+     - case when p_active then 0::float8 else p_penalty end;
 
-comment on function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean) is
+comment on function ranked_ledger.score(
+  float8, float8, float8, float8, float8, float8, float8, float8, boolean, float8, float8, float8) is
 $$score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
 
 A sum and not a product: an important old decision that matches in other words keeps its place.
@@ -282,7 +285,10 @@ The text rank saturates, x/(1+x), instead of clipping at 1: clipped, every recor
 Components are clamped before they are weighted: one bad value cannot outweigh the others.
 The dependency normaliser is frozen (3) and not the maximum of the result: a score never depends on the other rows.
 The half-life of 30 steps fits a working session: what was decided 80 steps ago keeps 7 percent of its recency.
-The score lies in [-0.30, sum of the weights].$$;
+The score lies in [-0.30, sum of the weights].
+
+These are the published weights. A preset (203) may weigh otherwise, count the words of the summary, and take less from what
+is stale or disputed: the same sum of the same components.$$;
 
 -- ranking/025_relevance.sql -----------------------------------------------------------------------------------------
 
@@ -860,21 +866,26 @@ comment on table ranked_ledger.forgotten_decisions is
 -- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
 -- found by the first half of its words is better than a write that fails. Nor is more than a million characters read: 20 MB
 -- cost the host's write seven seconds, and the API's statements end after eight.
-create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
+--
+-- The words of the summary stand behind them, of weight A, and are no part of the text: `ts_filter(lexemes, '{d}')` is the text
+-- alone. The published relevance knows nothing of them.
+create or replace function ranked_ledger.decision_lexemes(
+  p_config regconfig, p_content text, p_rationale text, p_summary text)
 returns tsvector language plpgsql immutable parallel safe
 set search_path = public, extensions, pg_temp
 set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
 as $$
 declare
-  v_text text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
+  v_text    text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
+  v_summary tsvector := setweight(to_tsvector(p_config, left(coalesce(p_summary, ''), 2000)), 'A');
 begin
   -- below this size no text can reach the limit, so the common case pays for no subtransaction
   if octet_length(v_text) <= 100000 then
-    return to_tsvector(p_config, v_text);
+    return to_tsvector(p_config, v_text) || v_summary;
   end if;
   loop
     begin
-      return to_tsvector(p_config, v_text);
+      return to_tsvector(p_config, v_text) || v_summary;
     exception when program_limit_exceeded then
       v_text := left(v_text, char_length(v_text) / 2);
     end;
@@ -882,8 +893,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
-  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
+comment on function ranked_ledger.decision_lexemes(regconfig, text, text, text) is
+  'What is searched: content, a space, the rationale; and behind them, of weight A, the first 2,000 characters of the summary. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
 
 -- Rows that reach the ledger without their lexemes, and rationales that change.
 create or replace function ranked_ledger.fill_search_lexemes()
@@ -891,15 +902,14 @@ returns trigger language plpgsql security definer -- a writer of the ledger may 
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  new.search_lexemes := ranked_ledger.decision_lexemes(
-    ranked_ledger.text_config(new.workspace_id),
-    (select m.content from public.agent_memories m where m.id = new.memory_id),
-    new.rationale);
+  new.search_lexemes := (
+    select ranked_ledger.decision_lexemes(ranked_ledger.text_config(new.workspace_id), m.content, new.rationale, m.summary)
+    from (select new.memory_id as id) as n left join public.agent_memories m on m.id = n.id);
   return new;
 end
 $$;
 
-comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content and rationale.';
+comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content, rationale and summary.';
 
 create or replace trigger agent_decision_ledger_fill_lexemes_insert
   before insert on public.agent_decision_ledger
@@ -923,7 +933,7 @@ begin
   where l.workspace_id = p_workspace_id order by l.memory_id for no key update;
   update public.agent_decision_ledger l
   set search_lexemes = d.lexemes
-  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale) as lexemes
+  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale, m.summary) as lexemes
         from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
         where r.workspace_id = p_workspace_id offset 0) as d -- read once
   where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;
@@ -1264,7 +1274,7 @@ begin
   facts as materialized (
     select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.memory_type, m.ordinality, f.*,
            ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
-           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale) as search_lexemes
+           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale, m.summary) as search_lexemes
     from unnest(p_memories) with ordinality as m
     join config c on c.workspace_id = m.workspace_id
     cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence::numeric) as f),
@@ -1488,7 +1498,7 @@ begin
     select l.memory_id, l.stream_id as old_stream_id, l.workspace_id as old_workspace_id, l.set_aside_at is null as in_force,
            m.memory_type = 'decision' as is_decision, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.ordinality,
            ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
-           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale) as search_lexemes
+           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale, m.summary) as search_lexemes
     from unnest(p_memories) with ordinality as m
     join config c on c.workspace_id = m.workspace_id
     join public.agent_decision_ledger l on l.memory_id = m.id
@@ -1574,8 +1584,8 @@ begin
     from (select n.id
           from memories_after n full join memories_before o on o.id = n.id
           where 'decision' in (o.memory_type, n.memory_type)
-            and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content)
-                is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content)
+            and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content, n.summary)
+                is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content, o.summary)
           offset 0) as c
     cross join lateral (select a.* from public.agent_memories a where a.id = c.id offset 0) as m
   loop
@@ -1982,6 +1992,8 @@ create table if not exists ranked_ledger.standings (
   importance      float8 not null,
   live_dependents int not null default 0,
   vector_dims     int not null default 0,
+  text_length     int not null default 0,
+  summary_words   int not null default 0,
   pinned          boolean not null,
   is_active       boolean not null,
   is_retired      boolean not null,
@@ -1994,12 +2006,15 @@ alter table ranked_ledger.standings enable row level security;
 comment on table ranked_ledger.standings is
   'Derived: one narrow row a decision in force, with everything but the words and the vector that its score is made of. Whoever writes a copy of a decision holds this row.';
 comment on column ranked_ledger.standings.vector_dims is 'Dimensions of the thought''s vector; 0: none, or one without a direction.';
+comment on column ranked_ledger.standings.text_length is 'Words of content and rationale, as many as search_lexemes has positions of.';
+comment on column ranked_ledger.standings.summary_words is 'Different words of the summary.';
 
 create unique index if not exists standings_row_idx on ranked_ledger.standings (row_no);
 create index if not exists standings_thought_idx on ranked_ledger.standings (thought_id) where thought_id is not null;
 -- a stream, newest first, without a look at the table: decisions of one workspace lie together here and nowhere else
 create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
-  row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
+  row_no, memory_id, importance, live_dependents, vector_dims, text_length, summary_words, pinned, is_active, is_retired,
+  is_unconfirmed, is_personal);
 
 -- what matters most and carries most: what an old decision has to have to be in an answer, and a recall need not read the rest
 create or replace function ranked_ledger.merit(p_importance float8, p_live_dependents int)
@@ -2010,20 +2025,21 @@ comment on function ranked_ledger.merit(float8, int) is
   'What importance and dependents contribute to a score at the published weights: 0 to 0.40. For other weights it bounds them (least_merit).';
 
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where is_active;
+  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where not is_retired;
 create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (
   term        bigint not null,
   row_no      int not null,
-  occurrences int not null,
-  primary key (term, row_no) include (occurrences)
+  occurrences smallint not null,
+  in_summary  boolean not null,
+  primary key (term, row_no) include (occurrences, in_summary)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 
 alter table ranked_ledger.postings enable row level security;
 
 comment on table ranked_ledger.postings is
-  'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in a decision (by standings.row_no).';
+  'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in the text of a decision (by standings.row_no), and whether in its summary.';
 
 create table if not exists ranked_ledger.decision_vectors (
   row_no        int primary key,
@@ -2152,14 +2168,33 @@ comment on function ranked_ledger.vectors_due(uuid[]) is
   'The vectors of these decisions as decision_vectors has to hold them. No row: no vector, or one without a direction.';
 
 create or replace function ranked_ledger.terms_of(p_workspace_key bigint, p_lexemes tsvector)
-returns table (term bigint, occurrences int) language sql immutable parallel safe
+returns table (term bigint, occurrences smallint, in_summary boolean) language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select ranked_ledger.term_of(p_workspace_key, x.lexeme), sum(cardinality(x.positions))::int from unnest(p_lexemes) as x group by 1
+  select ranked_ledger.term_of(p_workspace_key, x.lexeme),
+         least(sum(cardinality(x.positions) - cardinality(array_positions(x.weights, 'A'))), 32767)::smallint,
+         bool_or('A' = any (x.weights))
+  from unnest(p_lexemes) as x group by 1
 $$;
 
 comment on function ranked_ledger.terms_of(bigint, tsvector) is
-  'The terms of a decision, and how often each stands in it: as often as positions are stored, which is what ts_rank_cd counts.';
+  'The terms of a decision, how often each stands in its text (as often as positions are stored, which is what ts_rank_cd counts), and whether in its summary.';
+
+create or replace function ranked_ledger.text_length(p_lexemes tsvector)
+returns int language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select case when p_lexemes is not null then coalesce(sum(cardinality(x.positions)), 0)::int end
+  from unnest(ts_filter(p_lexemes, '{d}')) as x
+$$;
+
+comment on function ranked_ledger.text_length(tsvector) is 'How many words content and rationale have, without those that are not searched.';
+
+create or replace function ranked_ledger.summary_words(p_lexemes tsvector)
+returns int language sql immutable parallel safe
+return length(ts_filter(p_lexemes, '{a}'));
+
+comment on function ranked_ledger.summary_words(tsvector) is 'How many different words the summary has.';
 
 create or replace function ranked_ledger.make_copies(p_memory_ids uuid[])
 returns void language plpgsql
@@ -2178,20 +2213,19 @@ begin
     left join ranked_ledger.vectors_due(p_memory_ids) v on v.memory_id = d.memory_id),
   placed as (
     insert into ranked_ledger.standings as s (
-      memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, pinned,
-      is_active, is_retired, is_unconfirmed, is_personal)
+      memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, text_length,
+      summary_words, pinned, is_active, is_retired, is_unconfirmed, is_personal)
     select d.memory_id, d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents,
-           coalesce(d.vector_dims, 0), d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
+           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0), coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
+           d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
     from due d
     on conflict (memory_id) do nothing
     returning s.memory_id, s.row_no),
   posted as (
-    insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, p.row_no, x.occurrences
+    insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
+    select x.term, p.row_no, x.occurrences, x.in_summary
     from placed p join due d on d.memory_id = p.memory_id
-    cross join lateral ( -- terms_of, which is not inlined
-      select ranked_ledger.term_of(d.workspace_key, w.lexeme) as term, sum(cardinality(w.positions)) as occurrences
-      from unnest(d.search_lexemes) as w group by 1) as x),
+    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x),
   drawn as (
     insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
     select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0)
@@ -2434,10 +2468,16 @@ begin
   where s.memory_id = new.memory_id
     and (s.stream_id, s.step_index, s.importance, s.pinned) <> (new.stream_id, new.step_index, new.importance, new.pinned);
   if old.search_lexemes is distinct from new.search_lexemes then
+    update ranked_ledger.standings s
+    set text_length = coalesce(ranked_ledger.text_length(new.search_lexemes), 0),
+        summary_words = coalesce(ranked_ledger.summary_words(new.search_lexemes), 0)
+    where s.memory_id = new.memory_id;
     perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
-    insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
-    on conflict (term, row_no) do update set occurrences = excluded.occurrences; -- one that is marked has older words
+    insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
+    select x.term, v_row.row_no, x.occurrences, x.in_summary
+    from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
+    on conflict (term, row_no) -- one that is marked has older words
+    do update set occurrences = excluded.occurrences, in_summary = excluded.in_summary;
   end if;
   return null;
 end
@@ -2925,17 +2965,21 @@ begin
     left join ranked_ledger.vectors_due(p_memory_ids) w on w.memory_id = c.memory_id
     left join ranked_ledger.decision_vectors v on v.row_no = s.row_no
     where (s.workspace_key, s.stream_id, s.thought_id, s.step_index, s.importance, s.live_dependents, s.pinned, s.is_active,
-           s.is_retired, s.is_unconfirmed, s.is_personal)
+           s.is_retired, s.is_unconfirmed, s.is_personal, s.text_length, s.summary_words)
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
-                            d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal)
+                            d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal,
+                            coalesce(ranked_ledger.text_length(d.search_lexemes), d.live_dependents * 0),
+                            coalesce(ranked_ledger.summary_words(d.search_lexemes), d.live_dependents * 0))
        or d.memory_id is not null
           and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
                                  case when w.memory_id is not null then d.workspace_key end, w.embedding)
                or exists (
                  select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
-                 where x.occurrences is distinct from (
-                   select p.occurrences from ranked_ledger.postings p where p.row_no = s.row_no and p.term = x.term))));
+                 where not exists (
+                   select from ranked_ledger.postings p
+                   where p.row_no = s.row_no and p.term = x.term
+                     and (p.occurrences, p.in_summary) = (x.occurrences, x.in_summary)))));
 end
 $$;
 
@@ -3188,7 +3232,10 @@ select ranked_ledger.define_type('question',
   'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
   'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
   'with_retired boolean, with_personal boolean, only_confirmed boolean, min_relevance double precision, ' ||
-  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean');
+  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean, ' ||
+  'preset text, weighs_words boolean, term_weights double precision[], length_share double precision, ' ||
+  'w_summary double precision, penalty double precision, ' ||
+  'as_of timestamp with time zone, as_of_step integer, as_of_stream uuid');
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
@@ -3241,16 +3288,26 @@ create or replace function ranked_ledger.ask(
   p_match_count int, p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8,
   p_half_life_steps float8, p_dependency_saturation float8, p_include_superseded boolean, p_only_confirmed boolean,
   p_include_personal boolean, p_include_stale boolean, p_min_relevance float8, p_similarity_floor float8,
-  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean)
+  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean,
+  p_preset text default 'published', p_w_summary float8 default null)
 returns ranked_ledger.question language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_question ranked_ledger.question;
   v_range    record;
+  v_preset   record := ranked_ledger.preset(coalesce(p_preset, 'published'));
 begin
-  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
-          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency),
+  v_question.w_similarity := coalesce(p_w_similarity, v_preset.w_similarity);
+  v_question.w_importance := coalesce(p_w_importance, v_preset.w_importance);
+  v_question.w_recency := coalesce(p_w_recency, v_preset.w_recency);
+  v_question.w_dependency := coalesce(p_w_dependency, v_preset.w_dependency);
+  v_question.w_summary := coalesce(p_w_summary, v_preset.w_summary);
+  perform ranked_ledger.check_weight('p_w_similarity', v_question.w_similarity),
+          ranked_ledger.check_weight('p_w_importance', v_question.w_importance),
+          ranked_ledger.check_weight('p_w_recency', v_question.w_recency),
+          ranked_ledger.check_weight('p_w_dependency', v_question.w_dependency),
+          ranked_ledger.check_weight('p_w_summary', v_question.w_summary),
           ranked_ledger.check_question(p_query, p_fusion, p_min_relevance, p_fusion_weight);
   v_range := ranked_ledger.similarity_range(p_workspace_id, p_embedding_model, p_similarity_floor, p_similarity_ceiling);
   if p_query_embedding is not null then
@@ -3268,28 +3325,122 @@ begin
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
   v_question.match_count := ranked_ledger.match_count(p_match_count);
-  v_question.w_similarity := p_w_similarity;
-  v_question.w_importance := p_w_importance;
-  v_question.w_recency := p_w_recency;
-  v_question.w_dependency := p_w_dependency;
-  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, 30), 1e-290); -- below that a division overflows
-  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, 3), 1e-290);
-  v_question.with_stale := coalesce(p_include_stale, false);
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290); -- below that a division overflows
+  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, v_preset.saturation), 1e-290);
+  v_question.with_stale := coalesce(p_include_stale, v_preset.with_stale);
   v_question.with_retired := coalesce(p_include_superseded, false);
   v_question.with_personal := coalesce(p_include_personal, true);
   v_question.only_confirmed := coalesce(p_only_confirmed, false);
   v_question.min_relevance := greatest(p_min_relevance, 0);
   v_question.floor := v_range.p_floor;
   v_question.ceiling := v_range.p_ceiling;
-  v_question.fusion := coalesce(p_fusion, 'none');
-  v_question.fusion_weight := coalesce(p_fusion_weight, 0.5);
+  v_question.fusion := coalesce(p_fusion, v_preset.fusion);
+  v_question.fusion_weight := coalesce(p_fusion_weight, v_preset.fusion_weight);
   v_question.exact := coalesce(p_exact, true);
+  v_question.preset := coalesce(p_preset, 'published');
+  v_question.penalty := v_preset.penalty;
+  v_question.weighs_words := v_preset.weighs_words;
+  v_question.length_share := 0.1;
+  if v_question.weighs_words then
+    v_question.term_weights := ranked_ledger.word_weights(v_question.workspace_key, v_question.terms);
+  end if;
   return v_question;
 end
 $$;
 
-comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
-  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with their defaults.';
+comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean, text, float8) is
+  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with the defaults of their preset.';
+
+-- decision_ledger/203_presets.sql -----------------------------------------------------------------------------------
+
+-- What a recall weighs by where the caller does not say. A preset only fills in: each argument that is given goes before it.
+-- published: the formula of the proposal, and the default of the RPCs. tuned: what was best on decisions of real projects,
+-- each part of it justified by what is lost without it (docs/evaluation.md, docs/decisions/0048).
+
+create or replace function ranked_ledger.preset(
+  p_name text, out w_similarity float8, out w_importance float8, out w_recency float8, out w_dependency float8,
+  out w_summary float8, out half_life float8, out saturation float8, out with_stale boolean, out penalty float8,
+  out fusion text, out fusion_weight float8, out weighs_words boolean)
+language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  case p_name
+    when 'published' then
+      w_similarity := 0.45; w_importance := 0.25; w_recency := 0.15; w_dependency := 0.15; w_summary := 0;
+      half_life := 30; with_stale := false; penalty := 0.30;
+      fusion := 'none'; fusion_weight := 0.5; weighs_words := false;
+    when 'tuned' then
+      w_similarity := 0.80; w_importance := 0.05; w_recency := 0.02; w_dependency := 0.05; w_summary := 0.08;
+      half_life := 100; with_stale := true; penalty := 0.05;
+      fusion := 'blend'; fusion_weight := 0.3; weighs_words := true;
+    else
+      raise sqlstate '22023' using
+        message = format('there is no preset %s', coalesce(quote_literal(left(p_name, 100)), 'null')),
+        hint = 'published: the formula of the proposal. tuned: rare words, calibrated cosine and both together, for long work.';
+  end case;
+  saturation := 3;
+end
+$$;
+
+comment on function ranked_ledger.preset(text) is
+  'The defaults of a named preset, published or tuned: weights, half-life, whether stale and disputed decisions take part and what they lose, fusion, whether words weigh by how rare they are. 22023 for another name.';
+
+-- decision_ledger/204_rare_words.sql --------------------------------------------------------------------------------
+
+-- Text relevance of the tuned preset. The published one counts how often any word of the question stands in the text: common
+-- words win, long texts win, and three words are as good as thirty. Here a word weighs by how rare it is, its second occurrence
+-- counts for less than its first, and a long text has to have more. The constants were fitted on a coarse grid over six streams
+-- of decisions and are no one stream's (docs/decisions/0048).
+
+create or replace function ranked_ledger.rarity(p_documents bigint, p_with bigint)
+returns float8 language sql immutable parallel safe
+return case when p_with > 0
+            then ln(1 + (greatest(p_documents - p_with, 0) + 0.5::float8) / (p_with + 0.5::float8)) else 0::float8 end;
+
+comment on function ranked_ledger.rarity(bigint, bigint) is
+  'What a word weighs that stands in so many of so many decisions: ln(1 + (N - n + 0.5) / (n + 0.5)), the inverse document frequency of BM25 as Lucene keeps it positive. 0 for a word that stands in none.';
+
+create or replace function ranked_ledger.word_share(p_weight float8, p_occurrences bigint)
+returns float8 language sql immutable parallel safe
+return p_weight * (p_occurrences / (p_occurrences + 3::float8));
+
+comment on function ranked_ledger.word_share(float8, bigint) is
+  'What a word contributes that stands so often in a text: its weight times n/(n+3).';
+
+create or replace function ranked_ledger.text_of_shares(p_shares float8, p_length int, p_length_share float8)
+returns float8 language sql immutable parallel safe
+return p_shares / (p_shares + 4 * (1 - p_length_share + p_length_share * (p_length / 100::float8)));
+
+comment on function ranked_ledger.text_of_shares(float8, int, float8) is
+  'Text relevance in [0,1) of the shares of its words: s/(s + 4l), l = 0.9 + 0.1 of its length in hundreds of words. The length stands outside the sum over words (in BM25 it stands inside), so that it is looked up once a decision.';
+
+-- Document frequencies come from the postings: those of all decisions, in force or not. The number of decisions is that of those
+-- that are not retired, which an index holds; a word that stands in more of them than there are is as common as can be.
+create or replace function ranked_ledger.word_weights(p_workspace_key bigint, p_terms bigint[])
+returns float8[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_documents bigint;
+begin
+  if p_terms = '{}' then
+    return '{}';
+  end if;
+  select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
+  return array(
+    select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
+    from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+end
+$$;
+
+comment on function ranked_ledger.word_weights(bigint, bigint[]) is
+  'The rarity of each of these terms in its workspace, of today.';
 
 -- decision_ledger/205_supersession.sql ------------------------------------------------------------------------------
 
@@ -3356,7 +3507,8 @@ select ranked_ledger.define_type('ranked_decision',
   'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
   'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
   'dependency_boost double precision, ranking_score double precision, project_id text, task_id text, ' ||
-  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer');
+  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer, ' ||
+  'summary_match double precision');
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
@@ -3383,12 +3535,15 @@ begin
            -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
            case when vector_dims(t.embedding) = v_dimension
                 then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
-           -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
-           case when q.has_text
-                then ranked_ledger.saturate(ranked_ledger.rank_of_any((
-                  select sum(cardinality(x.positions)) from unnest(l.search_lexemes) as x
-                  where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))))) end as text_relevance,
-           greatest(0, greatest(coalesce(q.current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
+           case when not q.has_text then null
+                when q.weighs_words then ranked_ledger.text_of_shares(coalesce(w.shares, 0), coalesce(w.length, 0)::int, q.length_share)
+                else ranked_ledger.saturate(ranked_ledger.rank_of_any(n.occurrences)) end as text_relevance,
+           case when q.has_text and q.w_summary > 0
+                then coalesce((select count(*) from unnest(ts_filter(l.search_lexemes, '{a}')) as x
+                               where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
+                              / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
+                else 0 end as summary_match,
+           greatest(0, greatest(coalesce(q.current_step, 0), newest.step)::bigint - l.step_index) as step_distance,
            d.live_dependents
     from unnest(p_memory_ids) as c (memory_id)
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
@@ -3396,9 +3551,9 @@ begin
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
       on true
     left join lateral (
-      select x.step_index as newest_step from public.agent_decision_ledger x
+      select x.step_index as step from public.agent_decision_ledger x
       where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
-      order by x.step_index desc limit 1) as n on true
+      order by x.step_index desc limit 1) as newest on true
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
@@ -3407,6 +3562,15 @@ begin
                     and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
                          from public.agent_memories y where y.id = x.memory_id)
              from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
+    -- words of weight A are the summary's (100)
+    cross join lateral ( -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
+      select sum(cardinality(x.positions)) as occurrences from unnest(ts_filter(l.search_lexemes, '{d}')) as x
+      where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
+    cross join lateral (
+      select sum(cardinality(x.positions)) as length,
+             sum(ranked_ledger.word_share(q.term_weights[array_position(q.lexemes, x.lexeme)], cardinality(x.positions)))
+               filter (where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as shares
+      from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
     -- the workspace twice: a row that could not follow its moved memory is shown in neither
     where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null
       and (q.project_id is null or l.project_id = q.project_id)
@@ -3427,8 +3591,9 @@ begin
   select r.memory_id, r.summary, r.content, r.rationale, r.step_index, r.importance, r.pinned, r.lifecycle_status,
          r.relevance, r.relevance_source, r.recency, r.dependency_boost,
          ranked_ledger.score(r.relevance, r.importance, r.recency, r.dependency_boost, q.w_similarity, q.w_importance,
-                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active'),
-         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents
+                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active', r.summary_match, q.w_summary,
+                             case when r.lifecycle_status in ('superseded', 'rejected') then 0.30 else q.penalty end),
+         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents, r.summary_match
   from relevant r
   where r.relevance >= q.min_relevance;
 end
@@ -3524,6 +3689,8 @@ set search_path = public, extensions, pg_temp
 as $$
 begin
   return case when p_cosine is null then coalesce(p_text, '0::float8')
+              when p_text is not null and p_question.fusion = 'blend' -- by the same operations, without a comparison a row
+              then format('case when %1$s is null then %2$s else %3$s * %1$s + (1 - %3$s) * %2$s end', p_cosine, p_text, p_fusion_weight)
               when p_text is not null and p_question.fusion <> 'none'
               then format('ranked_ledger.relevance(%s, %s, %s, %s)', p_cosine, p_text, p_fusion, p_fusion_weight)
               else format('coalesce(%s, %s)', p_cosine, coalesce(p_text, '0::float8')) end;
@@ -3548,7 +3715,8 @@ returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active';
+  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active, ' ||
+                     's.is_retired, s.text_length, s.summary_words';
   v_scope   text := ranked_ledger.scope_sql(p_question);
   v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
                       from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
@@ -3566,7 +3734,7 @@ begin
     union all
     select n.newest_step, n.last_old_step, %2$s
     from (select s.* from ranked_ledger.standings s
-          where s.workspace_key = $17 and s.is_active
+          where s.workspace_key = $17 and not s.is_retired
             and ranked_ledger.merit(s.importance, s.live_dependents) >= $18 and not s.pinned and %3$s offset 0) as s
     join %1$s on n.stream_id = s.stream_id where s.step_index <= n.last_old_step
     union all
@@ -3591,25 +3759,30 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_counts    boolean := p_question.terms <> '{}' and not p_is_bounded;
-  v_text      text := case when p_is_bounded then '1::float8' when v_counts then 'coalesce(p.relevance, 0)'
+  v_text      text := case when p_is_bounded then '1::float8'
+                           when v_counts and p_question.weighs_words
+                           then 'coalesce(ranked_ledger.text_of_shares(p.shares, s.text_length, $20), 0)'
+                           when v_counts then 'coalesce(p.relevance, 0)'
                            when p_question.has_text then '0::float8' end;
+  v_summary   text := case when v_counts and p_question.w_summary > 0
+                           then '+ $21 * coalesce(p.named / nullif(s.summary_words, 0)::float8, 0)' else '' end;
   v_relevance text := ranked_ledger.relevance_sql(
     p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
 begin
   return format($sql$
     with posted as (
-      select p.row_no, ranked_ledger.saturate(ranked_ledger.rank_of_any(sum(p.occurrences))) as relevance
-      from unnest($9::bigint[]) as t (term)
-      cross join lateral (select p.row_no, p.occurrences from ranked_ledger.postings p where p.term = t.term offset 0) as p
+      select p.row_no, %9$s
+      from unnest($9::bigint[], $19::float8[]) as t (term, weight)
+      cross join lateral (select p.row_no, p.occurrences, p.in_summary from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, s.is_far, s.text_relevance, s.relevance, s.score
     from (
       select s.row_no, s.memory_id, s.pinned, s.step_index, %1$s as is_far, %2$s as text_relevance, %3$s as relevance,
              %4$s $6 * s.importance + $7 * ranked_ledger.recency(greatest(s.newest_step - s.step_index, 0), $3)
-             + $8 * ranked_ledger.dependency(s.live_dependents, $4) %5$s as score
+             + $8 * ranked_ledger.dependency(s.live_dependents, $4) %10$s %5$s as score
       from (%7$s) as s
       %6$s
-      where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4)
+      where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) %10$s
              >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end or s.pinned) %8$s offset 0) as s
     where s.score >= $10 or s.pinned
     order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
@@ -3618,17 +3791,21 @@ begin
     case when p_is_bounded then 'null::float8' else coalesce(v_text, 'null::float8') end, v_relevance,
     case when v_relevance <> '0::float8' then format('$5 * %s +', v_relevance) end,
     case when p_question.with_retired or p_question.with_stale
-         then '- case when s.is_active then 0::float8 else 0.30::float8 end' end,
+         then '- case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else $22 end' end,
     case when v_counts then 'left join posted p on p.row_no = s.row_no' end,
     ranked_ledger.scored_sql(p_question, p_by_merit),
-    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end);
+    case when p_question.min_relevance > 0 then format('and %s >= $15', v_relevance) end,
+    case when p_question.weighs_words then 'sum(ranked_ledger.word_share(t.weight, p.occurrences)) as shares'
+         else 'ranked_ledger.saturate(ranked_ledger.rank_of_any(sum(p.occurrences))) as relevance' end
+    || case when p_question.w_summary > 0 then ', count(*) filter (where p.in_summary) as named' else '' end,
+    v_summary);
 end
 $$;
 
 comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean, boolean) is
-  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit.';
+  'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit, $19 what the terms weigh, $20 what the length counts for, $21 the weight of the summary, $22 what is taken from the stale and disputed.';
 
--- The index of merits is of active decisions, and knows nothing of words. For other weights it still bounds: importance and
+-- The index of merits is of decisions that are not retired, and knows nothing of words; what a stale one loses is not in it. For other weights it still bounds: importance and
 -- dependency together weigh at most so many times their merit.
 create or replace function ranked_ledger.least_merit(p_question ranked_ledger.question, p_threshold float8, p_relevance float8)
 returns float8 language plpgsql immutable
@@ -3637,7 +3814,7 @@ as $$
 declare
   v_times float8 := greatest(p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
 begin
-  if p_question.has_text or p_question.with_retired or p_question.with_stale or v_times not between 1e-6 and 1e6 then
+  if p_question.has_text or p_question.with_retired or v_times not between 1e-6 and 1e6 then
     return '-Infinity';
   end if;
   return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
@@ -3660,7 +3837,7 @@ begin
   return p_least > 0 and (
     select count(*) <= v_few
     from (select from ranked_ledger.standings s
-          where s.workspace_key = p_workspace_key and s.is_active and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
+          where s.workspace_key = p_workspace_key and not s.is_retired and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
           limit v_few + 1) as x);
 end
 $$;
@@ -3688,17 +3865,23 @@ begin
     select x.pinned, x.score
     from (
       select s.pinned, %s $6 * s.importance + $7 * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), $3)
-             + $8 * ranked_ledger.dependency(s.live_dependents, $4) - case when s.is_active then 0::float8 else 0.30::float8 end as score
+             + $8 * ranked_ledger.dependency(s.live_dependents, $4)
+             - case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else $12 end as score
       from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
       cross join lateral (
         select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
-  $sql$, case when q.terms <> '{}' then '$10 * ranked_ledger.saturate((
+  $sql$, case when q.terms = '{}' then ''
+              when q.weighs_words then '$10 * (
+      select coalesce(ranked_ledger.text_of_shares(sum(ranked_ledger.word_share(t.weight, p.occurrences)), s.text_length, $14), 0)
+      from unnest($11, $13) as t (term, weight)
+      cross join lateral (select p.occurrences from ranked_ledger.postings p where p.term = t.term and p.row_no = s.row_no offset 0) as p) +'
+              else '$10 * ranked_ledger.saturate((
       select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
       where p.term = any ($11) and p.row_no = s.row_no)) +' end, ranked_ledger.scope_sql(q))
   into v_found
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, 2 + 4 * p_count / greatest(1, cardinality(p_stream_ids)),
-        q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms;
+        q.w_importance, q.w_recency, q.w_dependency, p_count, q.w_similarity, q.terms, q.penalty, q.term_weights, q.length_share;
   return case when not v_found.pinned then v_found.score else '-Infinity' end;
 end
 $$;
@@ -3713,7 +3896,7 @@ returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return 1e-12 * (0.3 + p_question.w_similarity + p_question.w_importance + p_question.w_recency + p_question.w_dependency);
+  return 1e-12 * (0.3 + p_question.w_similarity + p_question.w_importance + p_question.w_recency + p_question.w_dependency + p_question.w_summary);
 end
 $$;
 
@@ -3793,17 +3976,26 @@ begin
                case when s.cosine < 1.5 then q.w_similarity * r.relevance + s.rest end)::ranked_ledger.candidate
     from (
       select s.row_no, s.memory_id, s.pinned, s.cosine,
-             case when q.has_text and q.fusion <> 'none' then ranked_ledger.saturate((
-               select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
-               where p.term = any (q.terms) and p.row_no = s.row_no)) end as text_relevance,
+             case when not q.has_text or q.fusion = 'none' then null
+                  when q.weighs_words then ranked_ledger.text_of_shares(coalesce(w.shares, 0), s.text_length, q.length_share)
+                  else ranked_ledger.saturate(ranked_ledger.rank_of_any(w.occurrences)) end as text_relevance,
              q.w_importance * s.importance
              + q.w_recency * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), q.half_life)
              + q.w_dependency * ranked_ledger.dependency(s.live_dependents, q.saturation)
-             - case when s.is_active then 0::float8 else 0.30::float8 end as rest
+             + q.w_summary * coalesce(w.named / nullif(s.summary_words, 0)::float8, 0)
+             - case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else q.penalty end as rest
       from unnest(p_row_nos, p_cosines) as v (row_no, cosine)
       cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
         select s.*, v.cosine from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
       join unnest(p_stream_ids, p_newest_steps) as n (stream_id, newest_step) on n.stream_id = s.stream_id
+      cross join lateral (
+        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(t.weight, p.occurrences)) as shares,
+               count(*) filter (where p.in_summary) as named
+        from unnest(q.terms, q.term_weights) as t (term, weight)
+        cross join lateral (
+          select p.occurrences, p.in_summary from ranked_ledger.postings p
+          where p.term = t.term and p.row_no = s.row_no offset 0) as p
+        where q.has_text and (q.fusion <> 'none' or q.w_summary > 0)) as w
       where s.vector_dims = vector_dims(q.embedding)
         and (s.is_active or q.with_retired or q.with_stale and not s.is_retired)
         and (q.with_personal or not s.is_personal) and not (q.only_confirmed and s.is_unconfirmed)
@@ -3850,7 +4042,8 @@ begin
   v_question.min_relevance := 0;
   execute format($sql$
     create or replace function ranked_ledger.pass_plainly(
-      uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8)
+      uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8,
+      float8[], float8, float8, float8)
     returns ranked_ledger.candidate[] language plpgsql stable
     set search_path = public, extensions, pg_temp
     set enable_seqscan = off
@@ -3866,7 +4059,8 @@ end
 $do$;
 
 comment on function ranked_ledger.pass_plainly(
-  uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8) is
+  uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8,
+  float8[], float8, float8, float8) is
   'pass_sql by merit, for a question with an embedding alone and no filter; its parameters in their order.';
 
 create or replace function ranked_ledger.pass(
@@ -3883,16 +4077,18 @@ declare
   q        ranked_ledger.question := p_question;
   v_passed ranked_ledger.candidate[];
 begin
-  if p_by_merit and q.embedding is not null and not q.has_text and q.with_personal and not q.only_confirmed and q.min_relevance = 0 then
+  if p_by_merit and q.embedding is not null and not q.has_text and not q.with_stale and q.with_personal and not q.only_confirmed
+     and q.min_relevance = 0 then
     return ranked_ledger.pass_plainly(
       p_stream_ids, p_newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency, q.w_dependency,
-      q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, 0, p_limit, q.workspace_key, p_merit);
+      q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, 0, p_limit, q.workspace_key, p_merit,
+      q.term_weights, q.length_share, q.w_summary, q.penalty);
   end if;
   execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x', ranked_ledger.pass_sql(q, p_is_bounded, p_by_merit))
   into v_passed
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency, q.w_dependency,
         q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, q.min_relevance - p_slack, p_limit,
-        q.workspace_key, p_merit;
+        q.workspace_key, p_merit, q.term_weights, q.length_share, q.w_summary, q.penalty;
   return v_passed;
 end
 $$;
@@ -4006,7 +4202,8 @@ declare
   v_merit    float8;
   v_by_merit boolean;
   -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
-  v_bounded  boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
+  v_bounded  boolean := p_question.terms <> '{}' and p_question.fusion = 'none' and p_question.w_summary = 0
+                        and not p_question.weighs_words;
   -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
   v_depth    int := v_count + greatest(118, least(4000,
     (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);
@@ -4108,7 +4305,9 @@ returns boolean language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return not p_question.exact and not p_question.with_stale and not p_question.with_retired -- which have no merit
+  return not p_question.exact and not p_question.with_retired -- which have no merit
+     -- what a rare word finds has to be counted, wherever it stands
+     and not (p_question.weighs_words and p_question.terms <> '{}')
      and not ranked_ledger.holds_at_most(p_stream_ids, 10000) and ranked_ledger.has_vector_index();
 end
 $$;
@@ -4155,7 +4354,7 @@ as $$
 begin
   return coalesce((
     select ranked_ledger.merit(s.importance, s.live_dependents) from ranked_ledger.standings s
-    where s.workspace_key = p_workspace_key and s.is_active
+    where s.workspace_key = p_workspace_key and not s.is_retired
     order by ranked_ledger.merit(s.importance, s.live_dependents) desc offset p_place - 1 limit 1), 0);
 end
 $$;
@@ -4188,9 +4387,11 @@ begin
       'p_workspace_id', 'p_query', 'p_query_embedding', 'p_project_id', 'p_task_id', 'p_current_step', 'p_match_count',
       'p_w_similarity', 'p_w_importance', 'p_w_recency', 'p_w_dependency', 'p_half_life_steps', 'p_dependency_saturation',
       'p_include_superseded', 'p_only_confirmed', 'p_include_personal', 'p_include_stale', 'p_min_relevance',
-      'p_similarity_floor', 'p_similarity_ceiling', 'p_fusion', 'p_fusion_weight', 'p_embedding_model', 'p_exact', 'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
+      'p_similarity_floor', 'p_similarity_ceiling', 'p_fusion', 'p_fusion_weight', 'p_embedding_model', 'p_exact', 'p_preset',
+      'p_w_summary', 'p_as_of_step', 'p_as_of',
+      'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
       'lifecycle_status', 'relevance', 'relevance_source', 'recency', 'dependency_boost', 'ranking_score',
-      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents', 'exact']
+      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents', 'exact', 'summary_match']
     then
       execute format('drop function %s', v_function.name);
     end if;
@@ -4227,8 +4428,10 @@ begin
   v_all.min_relevance := 0;
   if p_question.w_similarity = 0 and p_question.min_relevance = 0 then -- no word and no vector counts: the copies hold the rest
     v_asked.embedding := null;
-    v_asked.terms := '{}';
-    v_asked.has_text := false;
+    if p_question.w_summary = 0 then
+      v_asked.terms := '{}';
+      v_asked.has_text := false;
+    end if;
   end if;
   if ranked_ledger.can_shortlist(p_question, v_stale) then
     v_list := case when v_asked.embedding is null then ranked_ledger.list_by_standing(v_asked, cardinality(v_stale))
@@ -4255,18 +4458,20 @@ comment on function ranked_ledger.rank(ranked_ledger.question) is
 create or replace function public.match_decision_ledger(
   p_workspace_id text, p_query text default null, p_query_embedding vector default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
-  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
-  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_w_similarity float8 default null, p_w_importance float8 default null, p_w_recency float8 default null,
+  p_w_dependency float8 default null, p_half_life_steps float8 default null, p_dependency_saturation float8 default null,
   p_include_superseded boolean default false, p_only_confirmed boolean default false,
-  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
-  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
-  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true)
+  p_include_personal boolean default true, p_include_stale boolean default null, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default null,
+  p_fusion_weight float8 default null, p_embedding_model text default null, p_exact boolean default true,
+  p_preset text default 'published', p_w_summary float8 default null, p_as_of_step int default null,
+  p_as_of timestamptz default null)
 returns table (
   memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
   lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
   ranking_score float8,
   project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint, live_dependents int,
-  exact boolean)
+  exact boolean, summary_match float8)
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
@@ -4277,16 +4482,17 @@ begin
     p_workspace_id, p_query, p_query_embedding, p_project_id, p_task_id, p_current_step, p_match_count, p_w_similarity,
     p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation, p_include_superseded,
     p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor, p_similarity_ceiling,
-    p_fusion, p_fusion_weight, p_embedding_model, p_exact));
+    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary));
   return query
   select d.memory_id, d.summary, d.content, d.rationale, d.step_index, d.importance, d.pinned, d.lifecycle_status,
          d.relevance, d.relevance_source, d.recency, d.dependency_boost, d.ranking_score,
-         d.project_id, d.task_id, d.similarity, d.text_relevance, d.step_distance, d.live_dependents, v_ranked.exact
+         d.project_id, d.task_id, d.similarity, d.text_relevance, d.step_distance, d.live_dependents, v_ranked.exact,
+         d.summary_match
   from unnest(v_ranked.decisions) d;
 end
 $$;
 
-comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
+comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean, text, float8, int, timestamptz) is
 $$Ranked recall of a workspace's decisions: the published columns first, ours after.
 
 score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
@@ -4303,7 +4509,10 @@ Why so, as measured: the text query is a disjunction, since all words required f
 questions); the rank saturates instead of clipping, so that ten matches still beat five; components are clamped before they
 are weighted; the dependency normaliser is frozen, so that a row's score never depends on which other rows matched; the
 half-life fits a session. Scope is applied before the limit. p_include_superseded false: active rows only. Null or
-non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.$$;
+non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.
+
+p_preset tuned fills in other defaults (ranked_ledger.preset): words weigh by how rare they are and texts by their length, cosine
+and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.$$;
 
 -- decision_ledger/220_decision_line.sql -----------------------------------------------------------------------------
 
@@ -4581,7 +4790,7 @@ begin
          least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
          jsonb_build_object('recall_policy', p_policy) || (
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
-           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency', 'dependency_boost',
                            'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
   from jsonb_array_elements(p_packed -> 'hits') as h
   join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
@@ -4644,7 +4853,7 @@ declare
 begin
   for v_function in
     select p.oid::regprocedure as name from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 32
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 36
   loop
     execute format('drop function %s', v_function.name);
   end loop;
@@ -4662,6 +4871,7 @@ as $$
     'p_include_superseded', q.with_retired, 'p_only_confirmed', q.only_confirmed, 'p_include_personal', q.with_personal,
     'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
     'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
+    'p_preset', q.preset, 'p_w_summary', q.w_summary,
     'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
   from (select (p_question).*) as q
 $$;
@@ -4672,15 +4882,17 @@ comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
-  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
-  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_w_similarity float8 default null, p_w_importance float8 default null, p_w_recency float8 default null,
+  p_w_dependency float8 default null, p_half_life_steps float8 default null, p_dependency_saturation float8 default null,
   p_include_superseded boolean default false, p_only_confirmed boolean default false,
-  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
-  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
-  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
+  p_include_personal boolean default true, p_include_stale boolean default null, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default null,
+  p_fusion_weight float8 default null, p_embedding_model text default null, p_exact boolean default true,
   p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
   p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null,
-  p_trace_by_host boolean default false, p_subject jsonb default null)
+  p_trace_by_host boolean default false, p_subject jsonb default null,
+  p_preset text default 'published', p_w_summary float8 default null, p_as_of_step int default null,
+  p_as_of timestamptz default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -4714,7 +4926,7 @@ begin
     p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
     p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
-    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
                  || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
@@ -4742,7 +4954,8 @@ $$;
 
 comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
-  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb) is
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb, text, float8, int,
+  timestamptz) is
   'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}, and memories where the trace is the host''s to write.';
 
 -- decision_ledger/300_refusals.sql ----------------------------------------------------------------------------------

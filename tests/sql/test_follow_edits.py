@@ -42,11 +42,20 @@ def test_a_rationale_that_is_edited_is_searched_too(ledger_db: Database):
     assert_consistent(ledger_db)
 
 
-def test_a_summary_alone_changes_nothing_of_ours(ledger_db: Database):
+def test_what_is_not_searched_changes_nothing_of_ours(ledger_db: Database):
     memory = remember(ledger_db.service)
     before = ledger_row(ledger_db, memory)
-    change(ledger_db.service, memory, summary="new", model="m")
+    change(ledger_db.service, memory, model="m", runtime_name="r")
     assert ledger_row(ledger_db, memory) == before
+
+
+def test_a_new_summary_is_read_at_once_and_is_no_part_of_the_text(ledger_db: Database):
+    memory = remember(ledger_db.service, "Invoices stay as they are")
+    change(ledger_db.service, memory, summary="Immutable invoices")
+    words = "select {}(search_lexemes, '{{{}}}')::text from agent_decision_ledger"
+    assert ledger_db.value(words.format("ts_filter", "a")) == "'immut':3A 'invoic':4A"
+    assert ledger_db.value(words.format("ts_filter", "d")) == "'invoic':1 'stay':2"
+    assert_consistent(ledger_db)
 
 
 def test_a_workspace_with_another_language_is_searched_in_it(ledger_db: Database):

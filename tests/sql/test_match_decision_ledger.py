@@ -32,6 +32,7 @@ def test_the_published_columns_come_first_and_ours_after(ledger_db: Database) ->
         "memory_id", "summary", "content", "rationale", "step_index", "importance", "pinned", "lifecycle_status",
         "relevance", "relevance_source", "recency", "dependency_boost", "ranking_score",
         "project_id", "task_id", "similarity", "text_relevance", "step_distance", "live_dependents", "exact",
+        "summary_match",
     ]  # fmt: skip
 
 
@@ -45,12 +46,21 @@ def test_positional_arguments_of_the_published_function_still_work(ledger_db: Da
 
 
 @pytest.mark.parametrize("weight", ["p_w_similarity", "p_w_importance", "p_w_recency", "p_w_dependency"])
-@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), None])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_weight_that_is_no_finite_number_from_0_is_refused_by_name(
     ledger_db: Database, weight: str, value: float | None
 ) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=weight):
         match(ledger_db, **{weight: value})
+
+
+def test_a_null_weight_is_that_of_the_preset(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    nothing = dict.fromkeys(("p_w_similarity", "p_w_importance", "p_w_recency", "p_w_dependency", "p_w_summary"))
+    for preset in ("published", "tuned"):
+        assert match(ledger_db, p_query="invoices", p_preset=preset, **nothing) == match(
+            ledger_db, p_query="invoices", p_preset=preset
+        )
 
 
 def test_an_embedding_of_another_dimension_is_refused_and_both_are_named(ledger_db: Database) -> None:

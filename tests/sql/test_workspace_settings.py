@@ -159,7 +159,7 @@ def test_two_changes_at_once_leave_one_of_them_whole(ledger: Ledger) -> None:
     assert [type(answer) for answer in answers] == [dict] * 9
     config = settings(ledger)["text_config"]
     stored = ledger.database.rows(
-        "select l.search_lexemes = ranked_ledger.decision_lexemes(%s::regconfig, m.content, l.rationale) "
+        "select l.search_lexemes = ranked_ledger.decision_lexemes(%s::regconfig, m.content, l.rationale, m.summary) "
         "from agent_decision_ledger l join agent_memories m on m.id = l.memory_id",
         (config,),
     )

@@ -78,7 +78,7 @@ _DISAGREEMENTS = {
            or m.memory_type = 'decision' and (
              (l.workspace_id, l.project_id, l.task_id, l.flow_id)
                is distinct from (m.workspace_id, m.project_id, m.task_id, m.flow_id)
-             or l.search_lexemes is distinct from ranked_ledger.decision_lexemes('english', m.content, l.rationale))""",
+             or l.search_lexemes is distinct from ranked_ledger.decision_lexemes('english', m.content, l.rationale, m.summary))""",
     "decisions without a row": """
         select m.id from agent_memories m where m.memory_type = 'decision'
         and not exists (select from agent_decision_ledger l where l.memory_id = m.id)""",

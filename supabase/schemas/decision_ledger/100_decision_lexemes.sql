@@ -1,21 +1,26 @@
 -- A tsvector ends at 1 MB of lexemes and positions (54000). What is longer is indexed as far as it fits: a decision that is
 -- found by the first half of its words is better than a write that fails. Nor is more than a million characters read: 20 MB
 -- cost the host's write seven seconds, and the API's statements end after eight.
-create or replace function ranked_ledger.decision_lexemes(p_config regconfig, p_content text, p_rationale text)
+--
+-- The words of the summary stand behind them, of weight A, and are no part of the text: `ts_filter(lexemes, '{d}')` is the text
+-- alone. The published relevance knows nothing of them.
+create or replace function ranked_ledger.decision_lexemes(
+  p_config regconfig, p_content text, p_rationale text, p_summary text)
 returns tsvector language plpgsql immutable parallel safe
 set search_path = public, extensions, pg_temp
 set client_min_messages = warning -- words beyond 2 KB are left out with a notice each
 as $$
 declare
-  v_text text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
+  v_text    text := left(coalesce(p_content, '') || ' ' || coalesce(p_rationale, ''), 1000000);
+  v_summary tsvector := setweight(to_tsvector(p_config, left(coalesce(p_summary, ''), 2000)), 'A');
 begin
   -- below this size no text can reach the limit, so the common case pays for no subtransaction
   if octet_length(v_text) <= 100000 then
-    return to_tsvector(p_config, v_text);
+    return to_tsvector(p_config, v_text) || v_summary;
   end if;
   loop
     begin
-      return to_tsvector(p_config, v_text);
+      return to_tsvector(p_config, v_text) || v_summary;
     exception when program_limit_exceeded then
       v_text := left(v_text, char_length(v_text) / 2);
     end;
@@ -23,8 +28,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.decision_lexemes(regconfig, text, text) is
-  'What is searched: content, a space, the rationale. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
+comment on function ranked_ledger.decision_lexemes(regconfig, text, text, text) is
+  'What is searched: content, a space, the rationale; and behind them, of weight A, the first 2,000 characters of the summary. Of a text whose lexemes exceed 1 MB, the part from its start that fits, of a million characters at most.';
 
 -- Rows that reach the ledger without their lexemes, and rationales that change.
 create or replace function ranked_ledger.fill_search_lexemes()
@@ -32,15 +37,14 @@ returns trigger language plpgsql security definer -- a writer of the ledger may 
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  new.search_lexemes := ranked_ledger.decision_lexemes(
-    ranked_ledger.text_config(new.workspace_id),
-    (select m.content from public.agent_memories m where m.id = new.memory_id),
-    new.rationale);
+  new.search_lexemes := (
+    select ranked_ledger.decision_lexemes(ranked_ledger.text_config(new.workspace_id), m.content, new.rationale, m.summary)
+    from (select new.memory_id as id) as n left join public.agent_memories m on m.id = n.id);
   return new;
 end
 $$;
 
-comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content and rationale.';
+comment on function ranked_ledger.fill_search_lexemes() is 'Keeps search_lexemes equal to the words of content, rationale and summary.';
 
 create or replace trigger agent_decision_ledger_fill_lexemes_insert
   before insert on public.agent_decision_ledger
@@ -64,7 +68,7 @@ begin
   where l.workspace_id = p_workspace_id order by l.memory_id for no key update;
   update public.agent_decision_ledger l
   set search_lexemes = d.lexemes
-  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale) as lexemes
+  from (select r.memory_id, ranked_ledger.decision_lexemes(v_config, m.content, r.rationale, m.summary) as lexemes
         from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
         where r.workspace_id = p_workspace_id offset 0) as d -- read once
   where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;

@@ -73,7 +73,7 @@ begin
   facts as materialized (
     select m.id, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.memory_type, m.ordinality, f.*,
            ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
-           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale) as search_lexemes
+           ranked_ledger.decision_lexemes(c.text_config, m.content, f.rationale, m.summary) as search_lexemes
     from unnest(p_memories) with ordinality as m
     join config c on c.workspace_id = m.workspace_id
     cross join lateral ranked_ledger.enrolment_facts(m.metadata, m.confidence::numeric) as f),

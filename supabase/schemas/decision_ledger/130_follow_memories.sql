@@ -63,7 +63,7 @@ begin
     select l.memory_id, l.stream_id as old_stream_id, l.workspace_id as old_workspace_id, l.set_aside_at is null as in_force,
            m.memory_type = 'decision' as is_decision, m.workspace_id, m.project_id, m.task_id, m.flow_id, m.ordinality,
            ranked_ledger.stream_id(m.workspace_id, m.project_id, m.task_id) as stream_id,
-           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale) as search_lexemes
+           ranked_ledger.decision_lexemes(c.text_config, m.content, l.rationale, m.summary) as search_lexemes
     from unnest(p_memories) with ordinality as m
     join config c on c.workspace_id = m.workspace_id
     join public.agent_decision_ledger l on l.memory_id = m.id
@@ -149,8 +149,8 @@ begin
     from (select n.id
           from memories_after n full join memories_before o on o.id = n.id
           where 'decision' in (o.memory_type, n.memory_type)
-            and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content)
-                is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content)
+            and (n.memory_type, n.workspace_id, n.project_id, n.task_id, n.flow_id, n.content, n.summary)
+                is distinct from (o.memory_type, o.workspace_id, o.project_id, o.task_id, o.flow_id, o.content, o.summary)
           offset 0) as c
     cross join lateral (select a.* from public.agent_memories a where a.id = c.id offset 0) as m
   loop

@@ -12,6 +12,8 @@ create table if not exists ranked_ledger.standings (
   importance      float8 not null,
   live_dependents int not null default 0,
   vector_dims     int not null default 0,
+  text_length     int not null default 0,
+  summary_words   int not null default 0,
   pinned          boolean not null,
   is_active       boolean not null,
   is_retired      boolean not null,
@@ -24,12 +26,15 @@ alter table ranked_ledger.standings enable row level security;
 comment on table ranked_ledger.standings is
   'Derived: one narrow row a decision in force, with everything but the words and the vector that its score is made of. Whoever writes a copy of a decision holds this row.';
 comment on column ranked_ledger.standings.vector_dims is 'Dimensions of the thought''s vector; 0: none, or one without a direction.';
+comment on column ranked_ledger.standings.text_length is 'Words of content and rationale, as many as search_lexemes has positions of.';
+comment on column ranked_ledger.standings.summary_words is 'Different words of the summary.';
 
 create unique index if not exists standings_row_idx on ranked_ledger.standings (row_no);
 create index if not exists standings_thought_idx on ranked_ledger.standings (thought_id) where thought_id is not null;
 -- a stream, newest first, without a look at the table: decisions of one workspace lie together here and nowhere else
 create index if not exists standings_stream_idx on ranked_ledger.standings (stream_id, step_index desc) include (
-  row_no, memory_id, importance, live_dependents, vector_dims, pinned, is_active, is_retired, is_unconfirmed, is_personal);
+  row_no, memory_id, importance, live_dependents, vector_dims, text_length, summary_words, pinned, is_active, is_retired,
+  is_unconfirmed, is_personal);
 
 -- what matters most and carries most: what an old decision has to have to be in an answer, and a recall need not read the rest
 create or replace function ranked_ledger.merit(p_importance float8, p_live_dependents int)
@@ -40,20 +45,21 @@ comment on function ranked_ledger.merit(float8, int) is
   'What importance and dependents contribute to a score at the published weights: 0 to 0.40. For other weights it bounds them (least_merit).';
 
 create index if not exists standings_merit_idx on ranked_ledger.standings (
-  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where is_active;
+  workspace_key, ranked_ledger.merit(importance, live_dependents) desc) where not is_retired;
 create index if not exists standings_pinned_idx on ranked_ledger.standings (workspace_key) where pinned;
 
 create table if not exists ranked_ledger.postings (
   term        bigint not null,
   row_no      int not null,
-  occurrences int not null,
-  primary key (term, row_no) include (occurrences)
+  occurrences smallint not null,
+  in_summary  boolean not null,
+  primary key (term, row_no) include (occurrences, in_summary)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 
 alter table ranked_ledger.postings enable row level security;
 
 comment on table ranked_ledger.postings is
-  'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in a decision (by standings.row_no).';
+  'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in the text of a decision (by standings.row_no), and whether in its summary.';
 
 create table if not exists ranked_ledger.decision_vectors (
   row_no        int primary key,

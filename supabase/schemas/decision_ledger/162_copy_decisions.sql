@@ -62,14 +62,33 @@ comment on function ranked_ledger.vectors_due(uuid[]) is
   'The vectors of these decisions as decision_vectors has to hold them. No row: no vector, or one without a direction.';
 
 create or replace function ranked_ledger.terms_of(p_workspace_key bigint, p_lexemes tsvector)
-returns table (term bigint, occurrences int) language sql immutable parallel safe
+returns table (term bigint, occurrences smallint, in_summary boolean) language sql immutable parallel safe
 set search_path = public, extensions, pg_temp
 as $$
-  select ranked_ledger.term_of(p_workspace_key, x.lexeme), sum(cardinality(x.positions))::int from unnest(p_lexemes) as x group by 1
+  select ranked_ledger.term_of(p_workspace_key, x.lexeme),
+         least(sum(cardinality(x.positions) - cardinality(array_positions(x.weights, 'A'))), 32767)::smallint,
+         bool_or('A' = any (x.weights))
+  from unnest(p_lexemes) as x group by 1
 $$;
 
 comment on function ranked_ledger.terms_of(bigint, tsvector) is
-  'The terms of a decision, and how often each stands in it: as often as positions are stored, which is what ts_rank_cd counts.';
+  'The terms of a decision, how often each stands in its text (as often as positions are stored, which is what ts_rank_cd counts), and whether in its summary.';
+
+create or replace function ranked_ledger.text_length(p_lexemes tsvector)
+returns int language sql immutable parallel safe
+set search_path = public, extensions, pg_temp
+as $$
+  select case when p_lexemes is not null then coalesce(sum(cardinality(x.positions)), 0)::int end
+  from unnest(ts_filter(p_lexemes, '{d}')) as x
+$$;
+
+comment on function ranked_ledger.text_length(tsvector) is 'How many words content and rationale have, without those that are not searched.';
+
+create or replace function ranked_ledger.summary_words(p_lexemes tsvector)
+returns int language sql immutable parallel safe
+return length(ts_filter(p_lexemes, '{a}'));
+
+comment on function ranked_ledger.summary_words(tsvector) is 'How many different words the summary has.';
 
 create or replace function ranked_ledger.make_copies(p_memory_ids uuid[])
 returns void language plpgsql
@@ -88,20 +107,19 @@ begin
     left join ranked_ledger.vectors_due(p_memory_ids) v on v.memory_id = d.memory_id),
   placed as (
     insert into ranked_ledger.standings as s (
-      memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, pinned,
-      is_active, is_retired, is_unconfirmed, is_personal)
+      memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, text_length,
+      summary_words, pinned, is_active, is_retired, is_unconfirmed, is_personal)
     select d.memory_id, d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents,
-           coalesce(d.vector_dims, 0), d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
+           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0), coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
+           d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
     from due d
     on conflict (memory_id) do nothing
     returning s.memory_id, s.row_no),
   posted as (
-    insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, p.row_no, x.occurrences
+    insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
+    select x.term, p.row_no, x.occurrences, x.in_summary
     from placed p join due d on d.memory_id = p.memory_id
-    cross join lateral ( -- terms_of, which is not inlined
-      select ranked_ledger.term_of(d.workspace_key, w.lexeme) as term, sum(cardinality(w.positions)) as occurrences
-      from unnest(d.search_lexemes) as w group by 1) as x),
+    cross join lateral ranked_ledger.terms_of(d.workspace_key, d.search_lexemes) as x),
   drawn as (
     insert into ranked_ledger.decision_vectors (row_no, workspace_key, embedding)
     select p.row_no, d.workspace_key, d.embedding from placed p join due d on d.memory_id = p.memory_id where d.vector_dims > 0)

@@ -133,10 +133,16 @@ begin
   where s.memory_id = new.memory_id
     and (s.stream_id, s.step_index, s.importance, s.pinned) <> (new.stream_id, new.step_index, new.importance, new.pinned);
   if old.search_lexemes is distinct from new.search_lexemes then
+    update ranked_ledger.standings s
+    set text_length = coalesce(ranked_ledger.text_length(new.search_lexemes), 0),
+        summary_words = coalesce(ranked_ledger.summary_words(new.search_lexemes), 0)
+    where s.memory_id = new.memory_id;
     perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
-    insert into ranked_ledger.postings (term, row_no, occurrences)
-    select x.term, v_row.row_no, x.occurrences from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
-    on conflict (term, row_no) do update set occurrences = excluded.occurrences; -- one that is marked has older words
+    insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
+    select x.term, v_row.row_no, x.occurrences, x.in_summary
+    from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
+    on conflict (term, row_no) -- one that is marked has older words
+    do update set occurrences = excluded.occurrences, in_summary = excluded.in_summary;
   end if;
   return null;
 end

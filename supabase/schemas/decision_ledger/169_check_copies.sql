@@ -14,17 +14,21 @@ begin
     left join ranked_ledger.vectors_due(p_memory_ids) w on w.memory_id = c.memory_id
     left join ranked_ledger.decision_vectors v on v.row_no = s.row_no
     where (s.workspace_key, s.stream_id, s.thought_id, s.step_index, s.importance, s.live_dependents, s.pinned, s.is_active,
-           s.is_retired, s.is_unconfirmed, s.is_personal)
+           s.is_retired, s.is_unconfirmed, s.is_personal, s.text_length, s.summary_words)
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
-                            d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal)
+                            d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal,
+                            coalesce(ranked_ledger.text_length(d.search_lexemes), d.live_dependents * 0),
+                            coalesce(ranked_ledger.summary_words(d.search_lexemes), d.live_dependents * 0))
        or d.memory_id is not null
           and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
                                  case when w.memory_id is not null then d.workspace_key end, w.embedding)
                or exists (
                  select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
-                 where x.occurrences is distinct from (
-                   select p.occurrences from ranked_ledger.postings p where p.row_no = s.row_no and p.term = x.term))));
+                 where not exists (
+                   select from ranked_ledger.postings p
+                   where p.row_no = s.row_no and p.term = x.term
+                     and (p.occurrences, p.in_summary) = (x.occurrences, x.in_summary)))));
 end
 $$;
 

@@ -6,7 +6,10 @@ select ranked_ledger.define_type('question',
   'w_similarity double precision, w_importance double precision, w_recency double precision, ' ||
   'w_dependency double precision, half_life double precision, saturation double precision, with_stale boolean, ' ||
   'with_retired boolean, with_personal boolean, only_confirmed boolean, min_relevance double precision, ' ||
-  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean');
+  'floor double precision, ceiling double precision, fusion text, fusion_weight double precision, exact boolean, ' ||
+  'preset text, weighs_words boolean, term_weights double precision[], length_share double precision, ' ||
+  'w_summary double precision, penalty double precision, ' ||
+  'as_of timestamp with time zone, as_of_step integer, as_of_stream uuid');
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
@@ -59,16 +62,26 @@ create or replace function ranked_ledger.ask(
   p_match_count int, p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8,
   p_half_life_steps float8, p_dependency_saturation float8, p_include_superseded boolean, p_only_confirmed boolean,
   p_include_personal boolean, p_include_stale boolean, p_min_relevance float8, p_similarity_floor float8,
-  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean)
+  p_similarity_ceiling float8, p_fusion text, p_fusion_weight float8, p_embedding_model text, p_exact boolean,
+  p_preset text default 'published', p_w_summary float8 default null)
 returns ranked_ledger.question language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 declare
   v_question ranked_ledger.question;
   v_range    record;
+  v_preset   record := ranked_ledger.preset(coalesce(p_preset, 'published'));
 begin
-  perform ranked_ledger.check_weight('p_w_similarity', p_w_similarity), ranked_ledger.check_weight('p_w_importance', p_w_importance),
-          ranked_ledger.check_weight('p_w_recency', p_w_recency), ranked_ledger.check_weight('p_w_dependency', p_w_dependency),
+  v_question.w_similarity := coalesce(p_w_similarity, v_preset.w_similarity);
+  v_question.w_importance := coalesce(p_w_importance, v_preset.w_importance);
+  v_question.w_recency := coalesce(p_w_recency, v_preset.w_recency);
+  v_question.w_dependency := coalesce(p_w_dependency, v_preset.w_dependency);
+  v_question.w_summary := coalesce(p_w_summary, v_preset.w_summary);
+  perform ranked_ledger.check_weight('p_w_similarity', v_question.w_similarity),
+          ranked_ledger.check_weight('p_w_importance', v_question.w_importance),
+          ranked_ledger.check_weight('p_w_recency', v_question.w_recency),
+          ranked_ledger.check_weight('p_w_dependency', v_question.w_dependency),
+          ranked_ledger.check_weight('p_w_summary', v_question.w_summary),
           ranked_ledger.check_question(p_query, p_fusion, p_min_relevance, p_fusion_weight);
   v_range := ranked_ledger.similarity_range(p_workspace_id, p_embedding_model, p_similarity_floor, p_similarity_ceiling);
   if p_query_embedding is not null then
@@ -86,25 +99,28 @@ begin
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
   v_question.match_count := ranked_ledger.match_count(p_match_count);
-  v_question.w_similarity := p_w_similarity;
-  v_question.w_importance := p_w_importance;
-  v_question.w_recency := p_w_recency;
-  v_question.w_dependency := p_w_dependency;
-  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, 30), 1e-290); -- below that a division overflows
-  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, 3), 1e-290);
-  v_question.with_stale := coalesce(p_include_stale, false);
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290); -- below that a division overflows
+  v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, v_preset.saturation), 1e-290);
+  v_question.with_stale := coalesce(p_include_stale, v_preset.with_stale);
   v_question.with_retired := coalesce(p_include_superseded, false);
   v_question.with_personal := coalesce(p_include_personal, true);
   v_question.only_confirmed := coalesce(p_only_confirmed, false);
   v_question.min_relevance := greatest(p_min_relevance, 0);
   v_question.floor := v_range.p_floor;
   v_question.ceiling := v_range.p_ceiling;
-  v_question.fusion := coalesce(p_fusion, 'none');
-  v_question.fusion_weight := coalesce(p_fusion_weight, 0.5);
+  v_question.fusion := coalesce(p_fusion, v_preset.fusion);
+  v_question.fusion_weight := coalesce(p_fusion_weight, v_preset.fusion_weight);
   v_question.exact := coalesce(p_exact, true);
+  v_question.preset := coalesce(p_preset, 'published');
+  v_question.penalty := v_preset.penalty;
+  v_question.weighs_words := v_preset.weighs_words;
+  v_question.length_share := 0.1;
+  if v_question.weighs_words then
+    v_question.term_weights := ranked_ledger.word_weights(v_question.workspace_key, v_question.terms);
+  end if;
   return v_question;
 end
 $$;
 
-comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
-  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with their defaults.';
+comment on function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean, text, float8) is
+  'The arguments of match_decision_ledger as one question: refused (22023, RL463) where they cannot be meant, else with the defaults of their preset.';

@@ -4,7 +4,8 @@ select ranked_ledger.define_type('ranked_decision',
   'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
   'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
   'dependency_boost double precision, ranking_score double precision, project_id text, task_id text, ' ||
-  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer');
+  'similarity double precision, text_relevance double precision, step_distance bigint, live_dependents integer, ' ||
+  'summary_match double precision');
 
 comment on type ranked_ledger.ranked_decision is 'A decision with its components and its score.';
 
@@ -31,12 +32,15 @@ begin
            -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
            case when vector_dims(t.embedding) = v_dimension
                 then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
-           -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
-           case when q.has_text
-                then ranked_ledger.saturate(ranked_ledger.rank_of_any((
-                  select sum(cardinality(x.positions)) from unnest(l.search_lexemes) as x
-                  where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))))) end as text_relevance,
-           greatest(0, greatest(coalesce(q.current_step, 0), n.newest_step)::bigint - l.step_index) as step_distance,
+           case when not q.has_text then null
+                when q.weighs_words then ranked_ledger.text_of_shares(coalesce(w.shares, 0), coalesce(w.length, 0)::int, q.length_share)
+                else ranked_ledger.saturate(ranked_ledger.rank_of_any(n.occurrences)) end as text_relevance,
+           case when q.has_text and q.w_summary > 0
+                then coalesce((select count(*) from unnest(ts_filter(l.search_lexemes, '{a}')) as x
+                               where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
+                              / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
+                else 0 end as summary_match,
+           greatest(0, greatest(coalesce(q.current_step, 0), newest.step)::bigint - l.step_index) as step_distance,
            d.live_dependents
     from unnest(p_memory_ids) as c (memory_id)
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
@@ -44,9 +48,9 @@ begin
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
       on true
     left join lateral (
-      select x.step_index as newest_step from public.agent_decision_ledger x
+      select x.step_index as step from public.agent_decision_ledger x
       where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
-      order by x.step_index desc limit 1) as n on true
+      order by x.step_index desc limit 1) as newest on true
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
@@ -55,6 +59,15 @@ begin
                     and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
                          from public.agent_memories y where y.id = x.memory_id)
              from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
+    -- words of weight A are the summary's (100)
+    cross join lateral ( -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
+      select sum(cardinality(x.positions)) as occurrences from unnest(ts_filter(l.search_lexemes, '{d}')) as x
+      where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
+    cross join lateral (
+      select sum(cardinality(x.positions)) as length,
+             sum(ranked_ledger.word_share(q.term_weights[array_position(q.lexemes, x.lexeme)], cardinality(x.positions)))
+               filter (where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as shares
+      from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
     -- the workspace twice: a row that could not follow its moved memory is shown in neither
     where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null
       and (q.project_id is null or l.project_id = q.project_id)
@@ -75,8 +88,9 @@ begin
   select r.memory_id, r.summary, r.content, r.rationale, r.step_index, r.importance, r.pinned, r.lifecycle_status,
          r.relevance, r.relevance_source, r.recency, r.dependency_boost,
          ranked_ledger.score(r.relevance, r.importance, r.recency, r.dependency_boost, q.w_similarity, q.w_importance,
-                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active'),
-         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents
+                             q.w_recency, q.w_dependency, r.lifecycle_status = 'active', r.summary_match, q.w_summary,
+                             case when r.lifecycle_status in ('superseded', 'rejected') then 0.30 else q.penalty end),
+         r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents, r.summary_match
   from relevant r
   where r.relevance >= q.min_relevance;
 end

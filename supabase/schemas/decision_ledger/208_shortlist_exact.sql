@@ -3,7 +3,7 @@ returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return 1e-12 * (0.3 + p_question.w_similarity + p_question.w_importance + p_question.w_recency + p_question.w_dependency);
+  return 1e-12 * (0.3 + p_question.w_similarity + p_question.w_importance + p_question.w_recency + p_question.w_dependency + p_question.w_summary);
 end
 $$;
 
@@ -83,17 +83,26 @@ begin
                case when s.cosine < 1.5 then q.w_similarity * r.relevance + s.rest end)::ranked_ledger.candidate
     from (
       select s.row_no, s.memory_id, s.pinned, s.cosine,
-             case when q.has_text and q.fusion <> 'none' then ranked_ledger.saturate((
-               select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
-               where p.term = any (q.terms) and p.row_no = s.row_no)) end as text_relevance,
+             case when not q.has_text or q.fusion = 'none' then null
+                  when q.weighs_words then ranked_ledger.text_of_shares(coalesce(w.shares, 0), s.text_length, q.length_share)
+                  else ranked_ledger.saturate(ranked_ledger.rank_of_any(w.occurrences)) end as text_relevance,
              q.w_importance * s.importance
              + q.w_recency * ranked_ledger.recency(greatest(n.newest_step - s.step_index, 0), q.half_life)
              + q.w_dependency * ranked_ledger.dependency(s.live_dependents, q.saturation)
-             - case when s.is_active then 0::float8 else 0.30::float8 end as rest
+             + q.w_summary * coalesce(w.named / nullif(s.summary_words, 0)::float8, 0)
+             - case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else q.penalty end as rest
       from unnest(p_row_nos, p_cosines) as v (row_no, cosine)
       cross join lateral ( -- one by one: joined, they were hashed with all of the workspace
         select s.*, v.cosine from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
       join unnest(p_stream_ids, p_newest_steps) as n (stream_id, newest_step) on n.stream_id = s.stream_id
+      cross join lateral (
+        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(t.weight, p.occurrences)) as shares,
+               count(*) filter (where p.in_summary) as named
+        from unnest(q.terms, q.term_weights) as t (term, weight)
+        cross join lateral (
+          select p.occurrences, p.in_summary from ranked_ledger.postings p
+          where p.term = t.term and p.row_no = s.row_no offset 0) as p
+        where q.has_text and (q.fusion <> 'none' or q.w_summary > 0)) as w
       where s.vector_dims = vector_dims(q.embedding)
         and (s.is_active or q.with_retired or q.with_stale and not s.is_retired)
         and (q.with_personal or not s.is_personal) and not (q.only_confirmed and s.is_unconfirmed)
@@ -140,7 +149,8 @@ begin
   v_question.min_relevance := 0;
   execute format($sql$
     create or replace function ranked_ledger.pass_plainly(
-      uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8)
+      uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8,
+      float8[], float8, float8, float8)
     returns ranked_ledger.candidate[] language plpgsql stable
     set search_path = public, extensions, pg_temp
     set enable_seqscan = off
@@ -156,7 +166,8 @@ end
 $do$;
 
 comment on function ranked_ledger.pass_plainly(
-  uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8) is
+  uuid[], float8[], float8, float8, float8, float8, float8, float8, bigint[], float8, float8, int, text, float8, float8, int, bigint, float8,
+  float8[], float8, float8, float8) is
   'pass_sql by merit, for a question with an embedding alone and no filter; its parameters in their order.';
 
 create or replace function ranked_ledger.pass(
@@ -173,16 +184,18 @@ declare
   q        ranked_ledger.question := p_question;
   v_passed ranked_ledger.candidate[];
 begin
-  if p_by_merit and q.embedding is not null and not q.has_text and q.with_personal and not q.only_confirmed and q.min_relevance = 0 then
+  if p_by_merit and q.embedding is not null and not q.has_text and not q.with_stale and q.with_personal and not q.only_confirmed
+     and q.min_relevance = 0 then
     return ranked_ledger.pass_plainly(
       p_stream_ids, p_newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency, q.w_dependency,
-      q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, 0, p_limit, q.workspace_key, p_merit);
+      q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, 0, p_limit, q.workspace_key, p_merit,
+      q.term_weights, q.length_share, q.w_summary, q.penalty);
   end if;
   execute format('select array_agg(row(x.*)::ranked_ledger.candidate) from (%s) as x', ranked_ledger.pass_sql(q, p_is_bounded, p_by_merit))
   into v_passed
   using p_stream_ids, p_newest_steps, q.half_life, q.saturation, q.w_similarity, q.w_importance, q.w_recency, q.w_dependency,
         q.terms, p_threshold, p_far, vector_dims(q.embedding), q.fusion, q.fusion_weight, q.min_relevance - p_slack, p_limit,
-        q.workspace_key, p_merit;
+        q.workspace_key, p_merit, q.term_weights, q.length_share, q.w_summary, q.penalty;
   return v_passed;
 end
 $$;
@@ -296,7 +309,8 @@ declare
   v_merit    float8;
   v_by_merit boolean;
   -- where a cosine is all that counts, words matter only for rows without one, and those are mostly few
-  v_bounded  boolean := p_question.terms <> '{}' and p_question.fusion = 'none';
+  v_bounded  boolean := p_question.terms <> '{}' and p_question.fusion = 'none' and p_question.w_summary = 0
+                        and not p_question.weighs_words;
   -- the more there are, the more of them may be about as near as the last: 1 of 100, as far as their steps tell their number
   v_depth    int := v_count + greatest(118, least(4000,
     (select sum(n.step) / 100 from unnest(v_streams.newest_steps) as n (step)))::int);

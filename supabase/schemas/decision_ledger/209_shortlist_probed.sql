@@ -25,7 +25,9 @@ returns boolean language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
 begin
-  return not p_question.exact and not p_question.with_stale and not p_question.with_retired -- which have no merit
+  return not p_question.exact and not p_question.with_retired -- which have no merit
+     -- what a rare word finds has to be counted, wherever it stands
+     and not (p_question.weighs_words and p_question.terms <> '{}')
      and not ranked_ledger.holds_at_most(p_stream_ids, 10000) and ranked_ledger.has_vector_index();
 end
 $$;
@@ -72,7 +74,7 @@ as $$
 begin
   return coalesce((
     select ranked_ledger.merit(s.importance, s.live_dependents) from ranked_ledger.standings s
-    where s.workspace_key = p_workspace_key and s.is_active
+    where s.workspace_key = p_workspace_key and not s.is_retired
     order by ranked_ledger.merit(s.importance, s.live_dependents) desc offset p_place - 1 limit 1), 0);
 end
 $$;

@@ -12,9 +12,11 @@ begin
       'p_workspace_id', 'p_query', 'p_query_embedding', 'p_project_id', 'p_task_id', 'p_current_step', 'p_match_count',
       'p_w_similarity', 'p_w_importance', 'p_w_recency', 'p_w_dependency', 'p_half_life_steps', 'p_dependency_saturation',
       'p_include_superseded', 'p_only_confirmed', 'p_include_personal', 'p_include_stale', 'p_min_relevance',
-      'p_similarity_floor', 'p_similarity_ceiling', 'p_fusion', 'p_fusion_weight', 'p_embedding_model', 'p_exact', 'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
+      'p_similarity_floor', 'p_similarity_ceiling', 'p_fusion', 'p_fusion_weight', 'p_embedding_model', 'p_exact', 'p_preset',
+      'p_w_summary', 'p_as_of_step', 'p_as_of',
+      'memory_id', 'summary', 'content', 'rationale', 'step_index', 'importance', 'pinned',
       'lifecycle_status', 'relevance', 'relevance_source', 'recency', 'dependency_boost', 'ranking_score',
-      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents', 'exact']
+      'project_id', 'task_id', 'similarity', 'text_relevance', 'step_distance', 'live_dependents', 'exact', 'summary_match']
     then
       execute format('drop function %s', v_function.name);
     end if;
@@ -51,8 +53,10 @@ begin
   v_all.min_relevance := 0;
   if p_question.w_similarity = 0 and p_question.min_relevance = 0 then -- no word and no vector counts: the copies hold the rest
     v_asked.embedding := null;
-    v_asked.terms := '{}';
-    v_asked.has_text := false;
+    if p_question.w_summary = 0 then
+      v_asked.terms := '{}';
+      v_asked.has_text := false;
+    end if;
   end if;
   if ranked_ledger.can_shortlist(p_question, v_stale) then
     v_list := case when v_asked.embedding is null then ranked_ledger.list_by_standing(v_asked, cardinality(v_stale))
@@ -79,18 +83,20 @@ comment on function ranked_ledger.rank(ranked_ledger.question) is
 create or replace function public.match_decision_ledger(
   p_workspace_id text, p_query text default null, p_query_embedding vector default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
-  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
-  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_w_similarity float8 default null, p_w_importance float8 default null, p_w_recency float8 default null,
+  p_w_dependency float8 default null, p_half_life_steps float8 default null, p_dependency_saturation float8 default null,
   p_include_superseded boolean default false, p_only_confirmed boolean default false,
-  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
-  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
-  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true)
+  p_include_personal boolean default true, p_include_stale boolean default null, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default null,
+  p_fusion_weight float8 default null, p_embedding_model text default null, p_exact boolean default true,
+  p_preset text default 'published', p_w_summary float8 default null, p_as_of_step int default null,
+  p_as_of timestamptz default null)
 returns table (
   memory_id uuid, summary text, content text, rationale text, step_index int, importance float8, pinned boolean,
   lifecycle_status text, relevance float8, relevance_source text, recency float8, dependency_boost float8,
   ranking_score float8,
   project_id text, task_id text, similarity float8, text_relevance float8, step_distance bigint, live_dependents int,
-  exact boolean)
+  exact boolean, summary_match float8)
 language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
@@ -101,16 +107,17 @@ begin
     p_workspace_id, p_query, p_query_embedding, p_project_id, p_task_id, p_current_step, p_match_count, p_w_similarity,
     p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation, p_include_superseded,
     p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor, p_similarity_ceiling,
-    p_fusion, p_fusion_weight, p_embedding_model, p_exact));
+    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary));
   return query
   select d.memory_id, d.summary, d.content, d.rationale, d.step_index, d.importance, d.pinned, d.lifecycle_status,
          d.relevance, d.relevance_source, d.recency, d.dependency_boost, d.ranking_score,
-         d.project_id, d.task_id, d.similarity, d.text_relevance, d.step_distance, d.live_dependents, v_ranked.exact
+         d.project_id, d.task_id, d.similarity, d.text_relevance, d.step_distance, d.live_dependents, v_ranked.exact,
+         d.summary_match
   from unnest(v_ranked.decisions) d;
 end
 $$;
 
-comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean) is
+comment on function public.match_decision_ledger(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean, text, float8, int, timestamptz) is
 $$Ranked recall of a workspace's decisions: the published columns first, ours after.
 
 score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
@@ -127,4 +134,7 @@ Why so, as measured: the text query is a disjunction, since all words required f
 questions); the rank saturates instead of clipping, so that ten matches still beat five; components are clamped before they
 are weighted; the dependency normaliser is frozen, so that a row's score never depends on which other rows matched; the
 half-life fits a session. Scope is applied before the limit. p_include_superseded false: active rows only. Null or
-non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.$$;
+non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.
+
+p_preset tuned fills in other defaults (ranked_ledger.preset): words weigh by how rare they are and texts by their length, cosine
+and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.$$;

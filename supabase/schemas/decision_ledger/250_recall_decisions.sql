@@ -33,7 +33,7 @@ begin
          least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
          jsonb_build_object('recall_policy', p_policy) || (
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
-           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'importance', 'recency', 'dependency_boost',
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency', 'dependency_boost',
                            'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
   from jsonb_array_elements(p_packed -> 'hits') as h
   join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
@@ -96,7 +96,7 @@ declare
 begin
   for v_function in
     select p.oid::regprocedure as name from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 32
+    where p.pronamespace = 'public'::regnamespace and p.proname = 'recall_decisions' and p.pronargs <> 36
   loop
     execute format('drop function %s', v_function.name);
   end loop;
@@ -114,6 +114,7 @@ as $$
     'p_include_superseded', q.with_retired, 'p_only_confirmed', q.only_confirmed, 'p_include_personal', q.with_personal,
     'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
     'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
+    'p_preset', q.preset, 'p_w_summary', q.w_summary,
     'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
   from (select (p_question).*) as q
 $$;
@@ -124,15 +125,17 @@ comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
   p_project_id text default null, p_task_id text default null, p_current_step int default null, p_match_count int default 10,
-  p_w_similarity float8 default 0.45, p_w_importance float8 default 0.25, p_w_recency float8 default 0.15,
-  p_w_dependency float8 default 0.15, p_half_life_steps float8 default 30, p_dependency_saturation float8 default 3,
+  p_w_similarity float8 default null, p_w_importance float8 default null, p_w_recency float8 default null,
+  p_w_dependency float8 default null, p_half_life_steps float8 default null, p_dependency_saturation float8 default null,
   p_include_superseded boolean default false, p_only_confirmed boolean default false,
-  p_include_personal boolean default true, p_include_stale boolean default false, p_min_relevance float8 default null,
-  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default 'none',
-  p_fusion_weight float8 default 0.5, p_embedding_model text default null, p_exact boolean default true,
+  p_include_personal boolean default true, p_include_stale boolean default null, p_min_relevance float8 default null,
+  p_similarity_floor float8 default null, p_similarity_ceiling float8 default null, p_fusion text default null,
+  p_fusion_weight float8 default null, p_embedding_model text default null, p_exact boolean default true,
   p_max_tokens int default null, p_request_id uuid default null, p_trace boolean default true,
   p_policy text default 'ranked_ledger', p_flow_id text default null, p_runtime_name text default null,
-  p_trace_by_host boolean default false, p_subject jsonb default null)
+  p_trace_by_host boolean default false, p_subject jsonb default null,
+  p_preset text default 'published', p_w_summary float8 default null, p_as_of_step int default null,
+  p_as_of timestamptz default null)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
@@ -166,7 +169,7 @@ begin
     p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
     p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
-    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact);
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
                  || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
@@ -194,5 +197,6 @@ $$;
 
 comment on function public.recall_decisions(
   text, text, text, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean,
-  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb) is
+  float8, float8, float8, text, float8, text, boolean, int, uuid, boolean, text, text, text, boolean, jsonb, text, float8, int,
+  timestamptz) is
   'Ranked recall as SDK, CLI and edge call it: ranked as match_decision_ledger ranks, packed into a token budget, its trace, items, audit event and counters written. Answers {request_id, hits, shortened, dropped, exact, policy, arguments, traced, replayed, hint}, and memories where the trace is the host''s to write.';

@@ -108,7 +108,8 @@ begin
     'public.agent_decision_ledger', 'memory_id', p_decisions, '{}',
     jsonb_build_object('pinned', 'false', 'search_lexemes', $e$ranked_ledger.decision_lexemes(
       ranked_ledger.text_config(t.workspace_id),
-      (select m.content from public.agent_memories m where m.id = t.memory_id), null)$e$),
+      (select m.content from public.agent_memories m where m.id = t.memory_id), null,
+      (select m.summary from public.agent_memories m where m.id = t.memory_id))$e$),
     'updated_at = now()');
   return array(
     select unnest(v_changed)
@@ -223,7 +224,8 @@ begin
   delete from ranked_ledger.enrolment_failures f where f.memory_id = any (p_touched) and f.operation = 'follow';
   update public.agent_decision_ledger l set search_lexemes = d.lexemes
   from (select r.memory_id,
-               ranked_ledger.decision_lexemes(ranked_ledger.text_config(r.workspace_id), m.content, r.rationale) as lexemes
+               ranked_ledger.decision_lexemes(
+                 ranked_ledger.text_config(r.workspace_id), m.content, r.rationale, m.summary) as lexemes
         from public.agent_decision_ledger r join public.agent_memories m on m.id = r.memory_id
         where r.memory_id = any (p_touched) offset 0) as d
   where l.memory_id = d.memory_id and l.search_lexemes is distinct from d.lexemes;

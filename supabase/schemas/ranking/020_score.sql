@@ -34,15 +34,18 @@ comment on function ranked_ledger.dependency(float8, float8) is
 
 create or replace function ranked_ledger.score(
   p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
-  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean)
+  p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean,
+  p_summary_match float8 default 0, p_w_summary float8 default 0, p_penalty float8 default 0.30)
 returns float8 language sql immutable parallel safe
 return p_w_similarity * ranked_ledger.clamp(p_relevance)
      + p_w_importance * ranked_ledger.clamp(p_importance)
      + p_w_recency * ranked_ledger.clamp(p_recency)
      + p_w_dependency * ranked_ledger.clamp(p_dependency)
-     - case when p_active then 0::float8 else 0.30::float8 end;
+     + p_w_summary * ranked_ledger.clamp(p_summary_match)
+     - case when p_active then 0::float8 else p_penalty end;
 
-comment on function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean) is
+comment on function ranked_ledger.score(
+  float8, float8, float8, float8, float8, float8, float8, float8, boolean, float8, float8, float8) is
 $$score = 0.45 relevance + 0.25 importance + 0.15 recency + 0.15 dependency      (-0.30 where not active)
 
 A sum and not a product: an important old decision that matches in other words keeps its place.
@@ -51,4 +54,7 @@ The text rank saturates, x/(1+x), instead of clipping at 1: clipped, every recor
 Components are clamped before they are weighted: one bad value cannot outweigh the others.
 The dependency normaliser is frozen (3) and not the maximum of the result: a score never depends on the other rows.
 The half-life of 30 steps fits a working session: what was decided 80 steps ago keeps 7 percent of its recency.
-The score lies in [-0.30, sum of the weights].$$;
+The score lies in [-0.30, sum of the weights].
+
+These are the published weights. A preset (203) may weigh otherwise, count the words of the summary, and take less from what
+is stale or disputed: the same sum of the same components.$$;
