@@ -7,7 +7,8 @@ EVAL_DATA ?= ../shared/data/decisions
 ARGS   ?=
 
 # Findings of the SQL linter that are meant: the published proposal's columns are int and its view is replaced; the ledger's
-# own table is rewritten once, at install; how often a word stands in a text fits 16 bits (a tsvector keeps 255); timeouts are set by set_config, since SET leaks into a pooled session.
+# own table is rewritten once, at install; how often a word stands in a text fits 16 bits; timeouts are set by set_config, since SET
+# leaks into a pooled session.
 SQL_EXCEPTIONS := --exclude=prefer-bigint-over-int,prefer-bigint-over-smallint,ban-drop-view,adding-field-with-default,require-lock-timeout,require-statement-timeout
 
 # TypeScript: what a patch adds to an edge function, and the one that it is tested on. Their packages are in node_modules.

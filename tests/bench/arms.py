@@ -17,6 +17,7 @@ from tests.rig.databases import Connection, Database
 from tests.sql.random_ledgers import Call
 
 OURS = "ours"
+TUNED = "ours, tuned"
 UNPROVEN = "ours, not proven"
 REFERENCE = "reference"
 PUBLISHED = "published"
@@ -28,6 +29,7 @@ _OWN_SQL = Path(__file__).parent / "sql"
 _TESTS_SQL = ROOT / "tests" / "sql"
 _FILES = {
     OURS: _OWN_SQL / "ours.sql",
+    TUNED: _OWN_SQL / "tuned.sql",
     UNPROVEN: _OWN_SQL / "ours_unproven.sql",
     REFERENCE: _TESTS_SQL / "reference.sql",
     PUBLISHED: _TESTS_SQL / "published.sql",

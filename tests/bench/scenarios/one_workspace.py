@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.bench import agreement, arms, disk, server
-from tests.bench.arms import HALFVEC_SCAN, HNSW_PROBE, LEDGER_PASS, OURS, PEERS, PUBLISHED, UNPROVEN, Sessions
+from tests.bench.arms import (
+    HALFVEC_SCAN,
+    HNSW_PROBE,
+    LEDGER_PASS,
+    OURS,
+    PEERS,
+    PUBLISHED,
+    TUNED,
+    UNPROVEN,
+    Sessions,
+)
 from tests.bench.bench import Bench
 from tests.bench.decisions import Workspace
 from tests.bench.findings import Finding, compared
@@ -14,6 +24,7 @@ from tests.bench.plan import DIMENSION, Bar, Case, Vectors
 from tests.bench.plan import NEITHER as NEITHER_BAR
 from tests.bench.plan import TEXT as TEXT_BAR
 from tests.bench.plan import TEXT_LARGE as TEXT_LARGE_BAR
+from tests.bench.plan import TUNED as TUNED_BAR
 from tests.bench.plan import UNPROVEN as UNPROVEN_BAR
 from tests.bench.plan import VECTOR as VECTOR_BAR
 from tests.rig import hosts
@@ -56,11 +67,21 @@ _WAYS = (
         "neither", "neither text nor vector", (OURS, LEDGER_PASS, *PEERS), LEDGER_PASS, NEITHER_BAR,
         bar_large=NEITHER_BAR,
     ),
+    *(
+        _Way(
+            "tuned", f"{title}, tuned", (TUNED, OURS), OURS, TUNED_BAR,
+            by_text=by_text, by_vector=by_vector, subject=TUNED, bar_large=TUNED_BAR,
+        )
+        for title, by_text, by_vector in (
+            ("vector", False, True), ("text", True, False), ("text with vector", True, True),
+            ("neither text nor vector", False, False),
+        )
+    ),
 )  # fmt: skip
 
 # What random vectors change nothing about is measured once.
 _SMALL: dict[Vectors, frozenset[Case]] = {
-    "real": frozenset({"vector", "text", "both", "neither", "disk"}),
+    "real": frozenset({"vector", "text", "both", "neither", "tuned", "disk"}),
     "random": frozenset({"vector"}),
 }
 _LARGE: dict[Vectors, frozenset[Case]] = {
