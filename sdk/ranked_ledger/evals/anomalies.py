@@ -1,4 +1,4 @@
-"""What must not be in a log, whatever the figures say. Pure: a header and rows in, counts out; all must be 0."""
+"""What must not be in a log, whatever its figures. Pure: a header and rows in, counts out; all must be 0."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The arms of an evaluation: each a way to recall, with a name of its own in the traces.
 
 An arm of kind `ledger` is the product: `recall_decisions` with some arguments. One of kind `sql` is a policy
-that the product does not have, a function of `sql/`, installed into the throwaway stack alone. All look at one
-cohort.
+that the product does not have, a function of `sql/`, installed into the throwaway stack alone. All look at
+one cohort.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ STARRED: Final = tuple(arm.name for arm in ARMS if arm.starred)
 
 
 def chosen(names: Sequence[str] | None = None) -> tuple[Arm, ...]:
-    """The arms of these names, in their own order; None: all. Of an unknown name the error says the nearest."""
+    """The arms of these names, in their own order; None: all. The error for another name says the nearest."""
     if names is None:
         return ARMS
     for name in names:

@@ -23,7 +23,12 @@ select ranked_ledger_evals.answer(
   %(arm)s, %(workspace)s, %(query)s, %(embedding)s, %(step)s, %(limit)s, %(model)s, %(gold)s::uuid[],
   %(request)s)::text
 """
-_EXAMINE: Final = "select ranked_ledger_evals.examine(%s::uuid[], %s::uuid[], %s::int[])"
+_EXAMINE: Final = (
+    "select ranked_ledger_evals.examine(%s::uuid[], %s::int[], %s::int[], %s::uuid[], %s::int[])"
+)
+_SUMMARIES: Final = "select ranked_ledger_evals.summary_tokens(%s::uuid[])"
+# what a line of a hit is made of, and can change while a stream is replayed
+_LINE_OF: Final = ("memory_id", "lifecycle_status", "rests_on_retired")
 _IN_FORCE: Final = """
 select count(*) from ranked_ledger_evals.cohort(%s) c where c.lifecycle_status = 'active'
 """
@@ -69,9 +74,10 @@ class Session:
         self._connection.execute("set role service_role")
         self._connection.execute("set search_path = public, extensions")
         self._warm: set[tuple[str, str]] = set()
+        self._summaries: dict[tuple[object, ...], int] = {}
 
     def ask(self, arm: Arm, asked: Asked) -> Answer:
-        """Ask, timed from the call to its whole answer. An arm's first call in a workspace is not the timed one."""
+        """Ask, timed from the call to its whole answer; never an arm's first call in a workspace."""
         statement, parameters = _call(arm, asked)
         if (arm.name, asked.workspace) not in self._warm:
             self._warm.add((arm.name, asked.workspace))
@@ -81,10 +87,7 @@ class Session:
         row = self._connection.execute(statement, parameters, prepare=True).fetchone()
         milliseconds = (time.perf_counter() - begun) * 1000
         answer = json.loads(_only(row))
-        ids = [hit["memory_id"] for hit in answer["hits"]]
-        looked = _only(
-            self._connection.execute(_EXAMINE, (ids, list(asked.gold), BUDGETS), prepare=True).fetchone()
-        )
+        looked = self._examined(answer["hits"], asked)
         return Answer(
             UUID(answer["request_id"]),
             milliseconds,
@@ -93,6 +96,21 @@ class Session:
             looked["workspaces"],
             looked["budgets"],
         )
+
+    def _examined(self, hits: Sequence[Mapping[str, Any]], asked: Asked) -> Any:
+        lines = [tuple(hit[name] for name in _LINE_OF) for hit in hits]
+        new = [line[0] for line in lines if line not in self._summaries]
+        if new:
+            found = _only(self._connection.execute(_SUMMARIES, (new,)).fetchone())
+            self._summaries |= {line: found[line[0]] for line in lines if line[0] in found}
+        given = (
+            [hit["memory_id"] for hit in hits],
+            [hit["tokens"] for hit in hits],
+            [self._summaries[line] for line in lines],
+            list(asked.gold),
+            BUDGETS,
+        )
+        return _only(self._connection.execute(_EXAMINE, given, prepare=True).fetchone())
 
     def matches(self, asked: Asked) -> int:
         """How many decisions of the workspace have any word of the question."""

