@@ -6,7 +6,7 @@ answered a question with nothing has found nothing; a question with several righ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -57,7 +57,10 @@ class Questions:
 
     def only(self, wanted: Callable[[int], bool]) -> Questions:
         """The same of some of the questions."""
-        chosen = [place for place in range(len(self)) if wanted(place)]
+        return self.at([place for place in range(len(self)) if wanted(place)])
+
+    def at(self, chosen: Sequence[int]) -> Questions:
+        """The questions at these places, in this order."""
         rows = np.array(chosen, dtype=np.intp)
         return replace(
             self,

@@ -1,0 +1,250 @@
+"""The tables of a run: figures with their intervals, for a page, for markdown and for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ranked_ledger.evals.measures import BUDGETS, Questions, smallest_budget
+from ranked_ledger.evals.runs import TUNING_STREAMS
+from ranked_ledger.evals.statistics import Bootstrap, Figure
+
+Tone = Literal["", "good", "bad", "best"]
+
+# Arms that the others are held against, the first that was asked is the one that tables pair with.
+BASELINES: Final = ("vector", "fts_or", "hybrid_rrf", "hybrid_rrf_in_force", "recency", "fts_and")
+RANKED: Final = ("tuned", "tuned_text", "ranked_ledger_vectors", "ranked_ledger_text")
+SHUFFLED: Final = "step_shuffled"
+WITHOUT: Final = "tuned_without_"
+
+_FOUND: Final = ("MRR", "hit@1", "hit@5", "hit@10", "nDCG@10")
+_AT_BUDGETS: Final = tuple(f"hit in {budget:,} tokens" for budget in BUDGETS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell says; `small`: its interval. A tone is a judgment: it never stands for a number alone."""
+
+    text: str
+    small: str = ""
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`columns`: their names; the first one is words, the others are numbers unless they are in `words`."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    words: frozenset[str] = field(default_factory=frozenset)
+
+
+def markdown(table: Table) -> str:
+    """The table for a document."""
+    numeric = [place > 0 and name not in table.words for place, name in enumerate(table.columns)]
+    lines = [
+        f"| {' | '.join(table.columns)} |",
+        f"|{'|'.join('---:' if number else '---' for number in numeric)}|",
+    ]
+    for row in table.rows:
+        texts = [f"{cell.text} ({cell.small})" if cell.small else cell.text for cell in row]
+        texts = [
+            f"**{text}**" if cell.tone == "best" else text for text, cell in zip(texts, row, strict=True)
+        ]
+        lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |")
+    return "\n".join(lines)
+
+
+def reference(arms: Sequence[str]) -> str:
+    """The arm that the others are paired with: plain vector recall, or the next one where it is not there."""
+    return next((arm for arm in BASELINES if arm in arms), arms[0])
+
+
+def lead(arms: Sequence[str]) -> str | None:
+    """The ranked arm that the report is about first."""
+    return next((arm for arm in RANKED if arm in arms), None)
+
+
+def ablations(arms: Sequence[str]) -> list[str]:
+    """Arms that are the tuned policy without one part of it."""
+    return [arm for arm in arms if arm.startswith(WITHOUT) or arm == SHUFFLED]
+
+
+def compared(arms: Sequence[str]) -> list[str]:
+    """The arms that are policies of their own: all but the ablations."""
+    return [arm for arm in arms if arm not in ablations(arms)]
+
+
+def part_of(ablation: str) -> str:
+    """What an ablation is without."""
+    return "the order of steps" if ablation == SHUFFLED else ablation.removeprefix(WITHOUT).replace("_", " ")
+
+
+def found(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
+    """The standard measures of every arm; the best of a column stands out, the oracle left aside."""
+    return _measured(questions, bootstrap, arms, _FOUND)
+
+
+def cost(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
+    """What an answer costs, and what must not be in it."""
+    table = _measured(questions, bootstrap, arms, ("served superseded", *_AT_BUDGETS))
+    rows = []
+    for arm, row in zip(arms, table.rows, strict=True):
+        tokens = bootstrap.median(questions.values["tokens to first right"][arm])
+        rows.append((*row[:2], figure_cell(tokens, whole), *row[2:]))
+    return Table((*table.columns[:2], "median tokens to first right", *table.columns[2:]), tuple(rows))
+
+
+def latency(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
+    """Milliseconds of a call in one session, the trace included."""
+    rows = []
+    for arm in arms:
+        taken = questions.values["milliseconds"][arm]
+        rows.append(
+            (Cell(arm), *(figure_cell(bootstrap.quantile(taken, at), milliseconds) for at in (0.5, 0.95)))
+        )
+    return Table(("arm", "p50 ms", "p95 ms"), tuple(rows))
+
+
+def paired(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str], baseline: str) -> Table:
+    """Every arm minus the baseline, question by question."""
+    measures = ("MRR", "hit@5", "nDCG@10", "served superseded", _AT_BUDGETS[1])
+    rows = []
+    for arm in arms:
+        if arm == baseline:
+            continue
+        figures = [
+            bootstrap.difference(questions.values[name][arm], questions.values[name][baseline])
+            for name in measures
+        ]
+        wanted = [name != "served superseded" for name in measures]
+        rows.append((Cell(arm), *(judged(figure, up) for figure, up in zip(figures, wanted, strict=True))))
+    return Table(("arm", *measures), tuple(rows))
+
+
+def ablated(questions: Questions, bootstrap: Bootstrap) -> Table:
+    """The tuned policy minus itself without a part: above 0, the part helps."""
+    rows = []
+    for arm in ablations(questions.arms):
+        figure, five = (
+            bootstrap.difference(questions.values[name]["tuned"], questions.values[name][arm])
+            for name in ("MRR", "hit@5")
+        )
+        verdict = {1: "helps", -1: "hurts", 0: "no difference shown"}[figure.sign]
+        without = bootstrap.mean(questions.values["MRR"][arm])
+        rows.append(
+            (
+                Cell(part_of(arm)),
+                figure_cell(without),
+                judged(figure, True),
+                judged(five, True),
+                Cell(verdict),
+            )
+        )
+    columns = ("without", "MRR", "tuned minus it, MRR", "tuned minus it, hit@5", "the part")
+    return Table(columns, tuple(rows), frozenset({"the part"}))
+
+
+def grouped(groups: Mapping[str, Questions], bootstrap: Bootstrap, name: str) -> Table:
+    """MRR of the chief arms in each group of questions, and the lead's difference to the reference."""
+    arms = next(iter(groups.values())).arms
+    first, baseline = lead(arms), reference(arms)
+    shown = [arm for arm in (*BASELINES[:4], *reversed(RANKED)) if arm in arms]
+    rows = []
+    for group, questions in groups.items():
+        values = questions.values["MRR"]
+        means = {arm: float(values[arm].mean()) for arm in shown}
+        best = max(means.values(), default=0.0)
+        row = [Cell(f"{group} (tuned on)" if group in TUNING_STREAMS else group), Cell(str(len(questions)))]
+        row += [Cell(share(mean), "", "best" if mean == best else "") for mean in means.values()]
+        if first is not None:
+            row.append(judged(bootstrap.difference(values[first], values[baseline]), True))
+        rows.append(tuple(row))
+    difference = () if first is None else (f"{first} minus {baseline}",)
+    return Table((name, "questions", *shown, *difference), tuple(rows))
+
+
+def budgets(questions: Questions, arms: Sequence[str]) -> Table | None:
+    """The smallest budget at which an arm finds as often as vector recall does with five results."""
+    baseline = reference(questions.arms)
+    hit_rate = float(questions.values["hit@5"][baseline].mean())
+    five = float(questions.values["tokens at five"][baseline].mean())
+    if not five:
+        return None
+    rows = []
+    for arm in arms:
+        reached = smallest_budget(questions, arm, hit_rate)
+        cells = (
+            (Cell("not reached"), Cell("-"), Cell("-"))
+            if reached is None
+            else (Cell(f"{reached[0]:,}"), Cell(whole(reached[1])), Cell(f"{reached[1] / five:.2f}"))
+        )
+        rows.append((Cell(arm), *cells))
+    columns = (
+        "arm",
+        "smallest budget",
+        "mean tokens there",
+        f"of {baseline}'s {whole(five)} at five results",
+    )
+    return Table(columns, tuple(rows))
+
+
+def _measured(
+    questions: Questions, bootstrap: Bootstrap, arms: Sequence[str], measures: Sequence[str]
+) -> Table:
+    figures = {name: bootstrap.means({arm: questions.values[name][arm] for arm in arms}) for name in measures}
+    best = {
+        name: max((figure.value for arm, figure in by_arm.items() if arm != "oracle"), default=None)
+        for name, by_arm in figures.items()
+        if name != "served superseded"
+    }
+    rows = [
+        (
+            Cell(arm),
+            *(
+                figure_cell(
+                    figures[name][arm], tone="best" if figures[name][arm].value == best.get(name) else ""
+                )
+                for name in measures
+            ),
+        )
+        for arm in arms
+    ]
+    return Table(("arm", *measures), tuple(rows))
+
+
+def share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """A difference; what rounds to nothing has no sign."""
+    text = f"{value:+.3f}"
+    return "-" if math.isnan(value) else "0.000" if float(text) == 0 else text
+
+
+def whole(value: float) -> str:
+    return "-" if math.isnan(value) else "not found" if math.isinf(value) else f"{value:,.0f}"
+
+
+def milliseconds(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.1f}"
+
+
+def interval(figure: Figure, shown: Callable[[float], str] = share) -> str:
+    """The interval of a figure, in the figure's own format."""
+    return "" if not math.isfinite(figure.value) else f"{shown(figure.low)} to {shown(figure.high)}"
+
+
+def figure_cell(figure: Figure, shown: Callable[[float], str] = share, tone: Tone = "") -> Cell:
+    """A figure with its interval."""
+    return Cell(shown(figure.value), interval(figure, shown), tone)
+
+
+def judged(figure: Figure, more_is_better: bool) -> Cell:
+    """A difference with its interval, toned where the whole interval lies on one side of 0."""
+    toward = figure.sign if more_is_better else -figure.sign
+    tone: Tone = "good" if toward > 0 else "bad" if toward < 0 else ""
+    return Cell(signed(figure.value), interval(figure, signed), tone)
