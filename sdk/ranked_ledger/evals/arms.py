@@ -22,7 +22,7 @@ UseOfVectors = Literal["never", "if_there", "required"]
 LIMIT: Final = 50
 """Hits of every arm."""
 
-_PUBLISHED: Final = (-0.30, 1.0)
+_SCORES: Final = (-0.30, 1.0)  # of both presets, whose weights have the sum 1; less where one is left out
 _RAW: Final = {"p_similarity_floor": 0, "p_similarity_ceiling": 1}
 
 
@@ -62,7 +62,11 @@ class Arm:
 
 
 def _ledger(name: str, vectors: UseOfVectors, *, starred: bool = False, **arguments: Any) -> Arm:
-    return Arm(name, "ledger", _PUBLISHED, MappingProxyType(arguments), vectors, starred=starred)
+    return Arm(name, "ledger", _SCORES, MappingProxyType(arguments), vectors, starred=starred)
+
+
+def _tuned(name: str, vectors: UseOfVectors = "if_there", **arguments: Any) -> Arm:
+    return _ledger(name, vectors, p_preset="tuned", **arguments)
 
 
 ARMS: Final = (
@@ -78,6 +82,17 @@ ARMS: Final = (
     Arm("oracle", "sql", (1, 1), starred=True),
     Arm("hybrid_rrf_in_force", "sql", (0, 2 / 61), vectors="required"),
     _ledger("ranked_ledger_calibrated", "required"),
+    _tuned("tuned"),
+    _tuned("tuned_text", "never"),
+    # what each part of the preset is worth: what is lost without it
+    _tuned("tuned_without_importance", p_w_importance=0),
+    _tuned("tuned_without_recency", p_w_recency=0),
+    _tuned("tuned_without_dependency", p_w_dependency=0),
+    _tuned("tuned_without_summary", p_w_summary=0),
+    _tuned("tuned_without_text", "required", p_fusion="none"),
+    _tuned("tuned_without_calibration", "required", **_RAW),
+    _tuned("tuned_without_retired_filter", p_include_superseded=True),
+    Arm("tuned_step_shuffled", "sql", _SCORES, vectors="if_there"),
 )
 """In the order in which every question is put to them."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +63,8 @@ class WordLlama:
     name = "wordllama"
 
     def __init__(self) -> None:
-        package = _required("wordllama", "pip install wordllama")
+        with _own_logging():
+            package = _required("wordllama", "pip install wordllama")
         self.key = f"wordllama {version('wordllama')}"
         # its wheel holds the weights of the smallest model: nothing is fetched
         folder = Path(str(package.__file__)).parent
@@ -219,6 +221,18 @@ def similarity_range(passages: Sequence[Vector]) -> tuple[float, float]:
     floor, ceiling = np.percentile(pairs, [_FLOOR_PERCENTILE, _CEILING_PERCENTILE])
     low, high = max(-1.0, round(float(floor), 4)), min(1.0, round(float(ceiling), 4))
     return (low, high) if low < high else (0.0, 1.0)
+
+
+@contextlib.contextmanager
+def _own_logging() -> Iterator[None]:
+    """Some packages set up logging for the whole program when they are imported; what was set stays."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _required(package: str, hint: str) -> ModuleType:
