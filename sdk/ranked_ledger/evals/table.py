@@ -15,7 +15,9 @@ Tone = Literal["", "good", "bad", "best"]
 
 # Arms that the others are held against, the first that was asked is the one that tables pair with.
 BASELINES: Final = ("vector", "fts_or", "hybrid_rrf", "hybrid_rrf_in_force", "recency", "fts_and")
-RANKED: Final = ("tuned", "tuned_text", "ranked_ledger_vectors", "ranked_ledger_text")
+RANKED: Final = (
+    "tuned", "tuned_text", "ranked_ledger_calibrated", "ranked_ledger_vectors", "ranked_ledger_text",
+)  # fmt: skip
 SHUFFLED: Final = "step_shuffled"
 WITHOUT: Final = "tuned_without_"
 
@@ -69,7 +71,7 @@ def lead(arms: Sequence[str]) -> str | None:
 
 def ablations(arms: Sequence[str]) -> list[str]:
     """Arms that are the tuned policy without one part of it."""
-    return [arm for arm in arms if arm.startswith(WITHOUT) or arm == SHUFFLED]
+    return [arm for arm in arms if arm.startswith(WITHOUT) or arm.endswith(SHUFFLED)]
 
 
 def compared(arms: Sequence[str]) -> list[str]:
@@ -79,7 +81,11 @@ def compared(arms: Sequence[str]) -> list[str]:
 
 def part_of(ablation: str) -> str:
     """What an ablation is without."""
-    return "the order of steps" if ablation == SHUFFLED else ablation.removeprefix(WITHOUT).replace("_", " ")
+    return (
+        "the order of steps"
+        if ablation.endswith(SHUFFLED)
+        else ablation.removeprefix(WITHOUT).replace("_", " ")
+    )
 
 
 def found(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
