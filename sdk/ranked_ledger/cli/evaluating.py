@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from ranked_ledger.cli import failures
+from ranked_ledger.cli import evaluating_reports, failures
 from ranked_ledger.cli.connection import EMBEDDINGS_KEY_VARIABLE, AsJson
 from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
@@ -37,12 +38,14 @@ real workspace recalled. It needs the extra: pip install 'ranked-ledger[evals]'.
 """,
     epilog="Example: ranked-ledger eval run --embedding none",
 )
+evaluating_reports.register(commands)
 
 
 @commands.command(
     epilog="Example: ranked-ledger eval run --data docs/decisions --embedding none --out run.jsonl"
 )
 def run(
+    context: typer.Context,
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,11 +110,28 @@ def run(
         with bar() as advance:
             made = None if model is None else vectors.embed_dataset(model, dataset, on_progress=advance)
             finished = running.run(
-                dataset, out, vectors=made, arms=names, seed=seed, on_progress=advance, on_stage=say
+                dataset,
+                out,
+                vectors=made,
+                arms=names,
+                seed=seed,
+                command=shlex.join(["ranked-ledger", "eval", "run", *_given(context, data or [BUILT_IN])]),
+                on_progress=advance,
+                on_stage=say,
             )
     show(_document(finished), lambda: _summary(finished), as_json=as_json)
     if not finished.sound:
         raise typer.Exit(failures.FAILED)
+
+
+def _given(context: typer.Context, data: Sequence[str]) -> list[str]:
+    """The options that say what is run, as they would be given again; where the log goes is none of them."""
+    given: list[str] = []
+    for name in ("data", "embedding", "embedding_model", "arms", "streams", "questions", "seed"):
+        value = data if name == "data" else context.params[name]
+        for one in value if isinstance(value, list | tuple) else [value]:
+            given += [] if one is None else [f"--{name.replace('_', '-')}", str(one)]
+    return given
 
 
 def _several(given: Sequence[str] | None) -> list[str] | None:

@@ -92,7 +92,7 @@ ARMS: Final = (
     _tuned("tuned_without_text", "required", p_fusion="none"),
     _tuned("tuned_without_calibration", "required", **_RAW),
     _tuned("tuned_without_retired_filter", p_include_superseded=True),
-    Arm("tuned_step_shuffled", "sql", _SCORES, vectors="if_there"),
+    Arm("step_shuffled", "sql", _SCORES, vectors="if_there"),
 )
 """In the order in which every question is put to them."""
 

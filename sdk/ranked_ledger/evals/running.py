@@ -62,12 +62,14 @@ def run(
     vectors: Vectors | None = None,
     arms: Sequence[str] | None = None,
     seed: int = 0,
+    command: str | None = None,
     on_progress: Progress = lambda *_: None,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> Finished:
     """Load, ask, log.
 
     - `arms`: names; None: all that can run. `vectors`: of the dataset; None: arms that need them are absent.
+    - `command`: what makes the run again, for whoever reads the log.
     - `on_progress`: a stage, how much of it is done, and how much there is.
 
     The stack is gone at the end, also of an interrupted run, whose log has the rows that were finished.
@@ -82,6 +84,7 @@ def run(
         parameters = there.parameters()
         there_are, absent = all_arms.present(wanted, with_vectors=vectors is not None, parameters=parameters)
         header = {
+            "command": command,
             **_header(dataset, vectors, seed),
             "arms": [arm.as_dict() for arm in there_are],
             "absent": absent,

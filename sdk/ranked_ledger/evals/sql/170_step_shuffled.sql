@@ -1,6 +1,6 @@
 -- The tuned preset on a stream whose steps mean nothing: each decision has the distance of another one, by a fixed shuffle. What it
 -- loses is what the order of decisions is worth, beyond having something there that is called recency.
-create function ranked_ledger_evals.arm_tuned_step_shuffled(p_asked ranked_ledger_evals.asked)
+create function ranked_ledger_evals.arm_step_shuffled(p_asked ranked_ledger_evals.asked)
 returns table (memory_id uuid, score float8) language sql stable as $$
   with ranked as (
     select m.memory_id, m.ranking_score, m.step_distance,
