@@ -1568,13 +1568,16 @@ begin
   -- then, took 40 seconds of a later update of 10,000 rows: a full join cannot be one, and the rest goes by index.
   begin
     insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
-    select c.id, c.status_before, c.status_after, s.newest_step
+    select c.id, c.status_before, c.status_after, s.newest_step -- with what this transaction has recorded and not settled yet
     from (select n.id, o.lifecycle_status as status_before, n.lifecycle_status as status_after
           from memories_after n full join memories_before o on o.id = n.id
           where n.memory_type is not distinct from 'decision' and n.lifecycle_status is distinct from o.lifecycle_status
           offset 0) as c
     cross join lateral (select d.stream_id from public.agent_decision_ledger d where d.memory_id = c.id offset 0) as l
-    left join lateral (select x.newest_step from ranked_ledger.streams x where x.stream_id = l.stream_id offset 0) as s on true;
+    left join lateral (
+      select x.step_index as newest_step from public.agent_decision_ledger x
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      order by x.step_index desc limit 1) as s on true;
   exception when others then
     raise warning 'Ranked Ledger: a lifecycle transition was not noted (%)', sqlerrm;
   end;
@@ -3239,6 +3242,13 @@ select ranked_ledger.define_type('question',
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
+-- A moment is a time, the last one that counts. That of a step is the one before the stream went past it, for whatever has no
+-- step in that stream: edges, decisions of other streams, reviews.
+select ranked_ledger.define_type('moment', 'as_of timestamp with time zone, as_of_step integer, as_of_stream uuid');
+
+comment on type ranked_ledger.moment is
+  'When a recall is asked as of: the time, and for a step of one stream that step and stream too.';
+
 -- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
 create or replace function ranked_ledger.similarity_range(
   p_workspace_id text, p_embedding_model text, inout p_floor float8, inout p_ceiling float8)
@@ -3371,9 +3381,9 @@ begin
       half_life := 30; with_stale := false; penalty := 0.30;
       fusion := 'none'; fusion_weight := 0.5; weighs_words := false;
     when 'tuned' then
-      w_similarity := 0.80; w_importance := 0.05; w_recency := 0.02; w_dependency := 0.05; w_summary := 0.08;
+      w_similarity := 0.80; w_importance := 0.08; w_recency := 0.02; w_dependency := 0.05; w_summary := 0.05;
       half_life := 100; with_stale := true; penalty := 0.05;
-      fusion := 'blend'; fusion_weight := 0.3; weighs_words := true;
+      fusion := 'blend'; fusion_weight := 0.2; weighs_words := true;
     else
       raise sqlstate '22023' using
         message = format('there is no preset %s', coalesce(quote_literal(left(p_name, 100)), 'null')),
@@ -3502,7 +3512,7 @@ comment on function ranked_ledger.supersession_chain(uuid) is
 -- decision_ledger/206_weigh.sql -------------------------------------------------------------------------------------
 
 -- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
--- decisions are worth it.
+-- decisions are worth it. As of a moment too (211): lifecycle, dependents and newest step are then those of then.
 select ranked_ledger.define_type('ranked_decision',
   'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
   'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
@@ -3525,6 +3535,9 @@ as $$
 declare
   q           ranked_ledger.question := p_question;
   v_dimension int := vector_dims(p_question.embedding);
+  v_moment    ranked_ledger.moment := case when p_question.as_of is not null then ranked_ledger.moment_of(p_question) end;
+  v_is_past   boolean := p_question.as_of is not null;
+  v_newest    jsonb := case when p_question.as_of is not null then ranked_ledger.newest_steps_then(p_question) end;
 begin
   -- `offset 0` keeps each component a column: merged into the score, which names it several times, each was computed
   -- ten times a row and the formula's functions were called instead of inlined
@@ -3543,21 +3556,28 @@ begin
                                where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
                               / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
                 else 0 end as summary_match,
-           greatest(0, greatest(coalesce(q.current_step, 0), newest.step)::bigint - l.step_index) as step_distance,
-           d.live_dependents
+           greatest(0, greatest(coalesce(q.current_step, 0), case when v_is_past then (v_newest ->> l.stream_id::text)::int else newest.step end)::bigint
+                       - l.step_index) as step_distance,
+           case when v_is_past then ranked_ledger.live_dependents_then(l.memory_id, v_moment) else d.live_dependents end as live_dependents
     from unnest(p_memory_ids) as c (memory_id)
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
-    cross join lateral (select x.* from public.agent_memories x where x.id = l.memory_id offset 0) as m
+    cross join lateral (
+      select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
+             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
+                  else x.lifecycle_status end as lifecycle_status,
+             case when v_is_past then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
+                  else x.review_status end as review_status
+      from public.agent_memories x where x.id = l.memory_id offset 0) as m
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
       on true
     left join lateral (
       select x.step_index as step from public.agent_decision_ledger x
-      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step() and not v_is_past
       order by x.step_index desc limit 1) as newest on true
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
-      where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on' and not v_is_past
         and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
                     and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
                          from public.agent_memories y where y.id = x.memory_id)
@@ -3600,7 +3620,7 @@ end
 $$;
 
 comment on function ranked_ledger.weigh(ranked_ledger.question, uuid[]) is
-  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now.';
+  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now, or as they were at the moment of the question.';
 
 create or replace function ranked_ledger.all_decisions(p_workspace_id text)
 returns uuid[] language sql stable
@@ -4433,7 +4453,7 @@ begin
       v_asked.has_text := false;
     end if;
   end if;
-  if ranked_ledger.can_shortlist(p_question, v_stale) then
+  if p_question.as_of is null and ranked_ledger.can_shortlist(p_question, v_stale) then -- the copies hold what is, not what was
     v_list := case when v_asked.embedding is null then ranked_ledger.list_by_standing(v_asked, cardinality(v_stale))
                    else ranked_ledger.list_by_vector(v_asked, cardinality(v_stale)) end;
     decisions := array(
@@ -4441,7 +4461,8 @@ begin
   end if;
   if v_list is null or not ranked_ledger.is_as_estimated(v_asked, v_list, decisions, v_stale) then
     decisions := array(
-      select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
+      select w from ranked_ledger.weigh(p_question, case when p_question.as_of is null then ranked_ledger.all_decisions(p_question.workspace_id)
+                                                         else ranked_ledger.decisions_then(p_question) end) w
       order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
   else
     exact := v_list.exact;
@@ -4478,11 +4499,11 @@ as $$
 declare
   v_ranked record;
 begin
-  v_ranked := ranked_ledger.rank(ranked_ledger.ask(
+  v_ranked := ranked_ledger.rank(ranked_ledger.at_moment(ranked_ledger.ask(
     p_workspace_id, p_query, p_query_embedding, p_project_id, p_task_id, p_current_step, p_match_count, p_w_similarity,
     p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation, p_include_superseded,
     p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor, p_similarity_ceiling,
-    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary));
+    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary), p_as_of_step, p_as_of));
   return query
   select d.memory_id, d.summary, d.content, d.rationale, d.step_index, d.importance, d.pinned, d.lifecycle_status,
          d.relevance, d.relevance_source, d.recency, d.dependency_boost, d.ranking_score,
@@ -4512,7 +4533,270 @@ half-life fits a session. Scope is applied before the limit. p_include_supersede
 non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.
 
 p_preset tuned fills in other defaults (ranked_ledger.preset): words weigh by how rare they are and texts by their length, cosine
-and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.$$;
+and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.
+
+p_as_of_step, of one task, or p_as_of, a time: what was there and in force then, weighed from the tables; nothing decided later is
+in the answer. p_current_step counts as in a recall of then. Texts, importance, pins, steps and the words' rarity are today's,
+and what was deleted since is not there.$$;
+
+-- decision_ledger/211_as_of.sql -------------------------------------------------------------------------------------
+
+-- A recall as of a moment: what was there then, and how it stood. Nothing decided later is in the answer, nor in its line.
+--
+-- Of then: which decisions there are, their lifecycle, what depends on what, the newest step of each stream, who replaced whom,
+-- lost grounds, the review status as far as review actions tell it. Of today, since no table keeps what they were: texts,
+-- importance, pins, visibility, the words' rarity, in which stream a decision stands and at which step; what was deleted or
+-- unlinked, and a supersession that was taken back, is not there at any time. A lifecycle that changed before this ledger was
+-- installed counts as if it had always been so.
+--
+-- Answered from the tables alone: the copies of 160 hold what is, not what was.
+
+create or replace function ranked_ledger.moment_of(p_question ranked_ledger.question)
+returns ranked_ledger.moment language sql immutable
+set search_path = public, extensions, pg_temp
+as $$
+  select row(q.as_of, q.as_of_step, q.as_of_stream)::ranked_ledger.moment from (select (p_question).*) as q where q.as_of is not null
+$$;
+
+comment on function ranked_ledger.moment_of(ranked_ledger.question) is 'The moment that a question is asked as of; null: now.';
+
+create or replace function ranked_ledger.check_moment(p_question ranked_ledger.question, p_as_of_step int, p_as_of timestamptz)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_as_of_step is not null and p_as_of is not null then
+    raise sqlstate '22023' using
+      message = 'p_as_of_step and p_as_of are both given',
+      hint = 'Give the step for one task, or the time for any scope.';
+  elsif p_as_of_step not between 0 and ranked_ledger.max_step() then
+    raise sqlstate '22023' using
+      message = format('p_as_of_step is %s, and steps are from 0 to %s', p_as_of_step, ranked_ledger.max_step()),
+      hint = 'Give a step of the task; what was decided behind it is left out.';
+  elsif p_as_of_step is not null and p_question.task_id is null then
+    raise sqlstate '22023' using
+      message = 'p_as_of_step counts the steps of one task, and no p_task_id is given',
+      hint = 'Name the task, or give a time as p_as_of: it holds across tasks.';
+  elsif p_as_of_step is not null and p_question.project_id is null
+        and (select count(distinct l.stream_id) > 1 from public.agent_decision_ledger l
+             where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null) then
+    raise sqlstate '22023' using
+      message = 'p_as_of_step counts the steps of one task, and several projects of the workspace have a task of this name',
+      hint = 'Name the project as p_project_id too, or give a time as p_as_of: it holds across tasks.';
+  elsif p_as_of in ('infinity', '-infinity') or p_as_of > statement_timestamp() + interval '1 minute' then -- clocks differ
+    raise sqlstate '22023' using
+      message = format('p_as_of is %s, and no time of the past', p_as_of),
+      hint = 'Give a time up to now, with its offset from UTC; leave it out to ask as of now.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_moment(ranked_ledger.question, int, timestamptz) is
+  'Refuses (22023) a step and a time together, a step without one task that it counts in, a time that is not of the past.';
+
+create or replace function ranked_ledger.at_moment(p_question ranked_ledger.question, p_as_of_step int, p_as_of timestamptz)
+returns ranked_ledger.question language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_question ranked_ledger.question := p_question;
+begin
+  if p_as_of_step is null and p_as_of is null then
+    return p_question;
+  end if;
+  perform ranked_ledger.check_moment(p_question, p_as_of_step, p_as_of);
+  v_question.as_of := p_as_of;
+  if p_as_of_step is not null then
+    v_question.as_of_step := p_as_of_step;
+    v_question.as_of_stream := (
+      select l.stream_id from public.agent_decision_ledger l
+      where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null
+        and (p_question.project_id is null or l.project_id = p_question.project_id) limit 1);
+    v_question.as_of := coalesce((
+      select min(m.created_at) - interval '1 microsecond'
+      from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
+      where l.stream_id = v_question.as_of_stream and l.step_index > p_as_of_step and l.step_index <= ranked_ledger.max_step()),
+      'infinity'); -- it has not gone past it yet
+  end if;
+  return v_question;
+end
+$$;
+
+comment on function ranked_ledger.at_moment(ranked_ledger.question, int, timestamptz) is
+  'A question, asked as of a step of its task or as of a time; as it is where neither is given.';
+
+create or replace function ranked_ledger.was_there(p_stream_id uuid, p_step int, p_created_at timestamptz, p_moment ranked_ledger.moment)
+returns boolean language sql immutable
+return case when p_stream_id = (p_moment).as_of_stream then p_step <= (p_moment).as_of_step else p_created_at <= (p_moment).as_of end;
+
+comment on function ranked_ledger.was_there(uuid, int, timestamptz, ranked_ledger.moment) is
+  'Whether a decision was there: in the stream of the step by its step, else by its time. A decision is there from the beginning of the transaction that wrote it.';
+
+create or replace function ranked_ledger.decisions_then(p_question ranked_ledger.question)
+returns uuid[] language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_moment ranked_ledger.moment := ranked_ledger.moment_of(p_question);
+begin
+  return array(
+    select l.memory_id from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
+    where l.workspace_id = p_question.workspace_id and l.set_aside_at is null
+      and (v_moment.as_of_step is null or l.stream_id = v_moment.as_of_stream)
+      and ranked_ledger.was_there(l.stream_id, l.step_index, m.created_at, v_moment));
+end
+$$;
+
+comment on function ranked_ledger.decisions_then(ranked_ledger.question) is
+  'Every decision of a workspace, or of the stream of the step, that was there.';
+
+create or replace function ranked_ledger.newest_steps_then(p_question ranked_ledger.question)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_moment ranked_ledger.moment := ranked_ledger.moment_of(p_question);
+begin
+  -- at the step itself where the stream went past it: the work stood there, whether or not something was decided just then
+  return coalesce((
+    select jsonb_object_agg(n.stream_id, n.newest)
+    from (select l.stream_id, least(max(l.step_index), v_moment.as_of_step) as newest
+          from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
+          where l.workspace_id = p_question.workspace_id and l.step_index <= ranked_ledger.max_step()
+            and (l.stream_id = v_moment.as_of_stream or v_moment.as_of_step is null and m.created_at <= v_moment.as_of)
+          group by l.stream_id) as n), '{}');
+end
+$$;
+
+comment on function ranked_ledger.newest_steps_then(ranked_ledger.question) is
+  'Where each stream stood, by its id: at its newest step, of every row whatever its lifecycle; as of a step, not behind that.';
+
+-- Of a transition that no step is known of, the time tells.
+create or replace function ranked_ledger.lifecycle_then(
+  p_memory_id uuid, p_today text, p_stream_id uuid, p_moment ranked_ledger.moment)
+returns text language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select t.lifecycle_before from ranked_ledger.lifecycle_transitions t
+    where t.memory_id = p_memory_id
+      and case when p_stream_id = p_moment.as_of_stream and t.stream_step is not null then t.stream_step > p_moment.as_of_step
+               else t.changed_at > p_moment.as_of end
+    order by t.id limit 1), p_today);
+end
+$$;
+
+comment on function ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment) is
+  'The lifecycle that a decision had: before the first change that came after the moment; today''s where none did.';
+
+create or replace function ranked_ledger.review_status_then(p_memory_id uuid, p_today text, p_moment ranked_ledger.moment)
+returns text language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  return coalesce((
+    select a.before ->> 'review_status' from public.agent_memory_review_actions a
+    where a.memory_id = p_memory_id and a.created_at > p_moment.as_of and a.before ? 'review_status'
+    order by a.created_at, a.id limit 1), p_today);
+end
+$$;
+
+comment on function ranked_ledger.review_status_then(uuid, text, ranked_ledger.moment) is
+  'The review status that a decision had, as far as later review actions say what was before them; else today''s.';
+
+-- What was written in one transaction has one time: an edge no newer than its ends came with them.
+create or replace function ranked_ledger.dependencies_then(p_memory_id uuid, p_outward boolean, p_moment ranked_ledger.moment)
+returns table (memory_id uuid, lifecycle_status text, counts boolean) language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- row by row, as weigh does
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  select o.id, ranked_ledger.lifecycle_then(o.id, o.lifecycle_status, l.stream_id, p_moment),
+         l.workspace_id = s.workspace_id and o.workspace_id = s.workspace_id and l.set_aside_at is null
+  from (select x.to_memory_id as other_id, x.created_at from public.agent_decision_edges x
+        where p_outward and x.from_memory_id = p_memory_id and x.relation = 'depends_on'
+        union all
+        select x.from_memory_id, x.created_at from public.agent_decision_edges x
+        where not p_outward and x.to_memory_id = p_memory_id and x.relation = 'depends_on') as e
+  cross join lateral (select x.workspace_id, x.created_at from public.agent_memories x where x.id = p_memory_id offset 0) as s
+  cross join lateral (select x.* from public.agent_memories x where x.id = e.other_id offset 0) as o
+  left join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = o.id offset 0) as l on true
+  where ranked_ledger.was_there(l.stream_id, l.step_index, o.created_at, p_moment)
+    and e.created_at <= greatest(p_moment.as_of, s.created_at, o.created_at);
+end
+$$;
+
+comment on function ranked_ledger.dependencies_then(uuid, boolean, ranked_ledger.moment) is
+  'What a decision depended on directly (outward), or what depended on it, with its lifecycle then, and whether it counts as a dependent: in the workspace and not set aside.';
+
+create or replace function ranked_ledger.live_dependents_then(p_memory_id uuid, p_moment ranked_ledger.moment)
+returns int language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not exists (select from public.agent_decision_edges e where e.to_memory_id = p_memory_id and e.relation = 'depends_on') then
+    return 0; -- most have none
+  end if;
+  return (select count(*) from ranked_ledger.dependencies_then(p_memory_id, false, p_moment) d where d.counts and d.lifecycle_status = 'active');
+end
+$$;
+
+comment on function ranked_ledger.live_dependents_then(uuid, ranked_ledger.moment) is 'How many live decisions depended on this one.';
+
+create or replace function ranked_ledger.grounds_then(p_memory_id uuid, p_moment ranked_ledger.moment)
+returns uuid[] language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select array(select d.memory_id from ranked_ledger.dependencies_then(p_memory_id, true, p_moment) d order by d.memory_id)
+$$;
+
+comment on function ranked_ledger.grounds_then(uuid, ranked_ledger.moment) is 'What a decision depended on directly, in id order.';
+
+create or replace function ranked_ledger.rested_on_retired(p_memory_id uuid, p_moment ranked_ledger.moment)
+returns boolean language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select exists (select from ranked_ledger.dependencies_then(p_memory_id, true, p_moment) d
+                 where d.lifecycle_status in ('superseded', 'rejected'))
+    or exists (select from ranked_ledger.lost_grounds g
+               where g.memory_id = p_memory_id and g.relation = 'depends_on' and g.lost_at <= (p_moment).as_of)
+$$;
+
+comment on function ranked_ledger.rested_on_retired(uuid, ranked_ledger.moment) is
+  'Whether a decision depended directly on one that was superseded, rejected or gone.';
+
+create or replace function ranked_ledger.successor_then(p_memory_id uuid, p_moment ranked_ledger.moment)
+returns uuid language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  with recursive later as (
+    select m.id as memory_id, m.workspace_id, m.created_at from public.agent_memories m where m.id = p_memory_id
+    union
+    select m.id, m.workspace_id, m.created_at
+    from later w
+    join public.agent_memory_relations r on r.to_memory_id = w.memory_id and r.relation = 'supersedes'
+    join public.agent_memories m on m.id = r.from_memory_id and m.workspace_id = w.workspace_id
+    left join public.agent_decision_ledger l on l.memory_id = m.id
+    where ranked_ledger.was_there(l.stream_id, l.step_index, m.created_at, p_moment)
+      and r.created_at <= greatest((p_moment).as_of, m.created_at, w.created_at)
+  )
+  select m.id
+  from later w
+  join public.agent_memories m on m.id = w.memory_id
+  left join public.agent_decision_ledger l on l.memory_id = m.id
+  where w.memory_id <> p_memory_id
+    and ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) = 'active'
+  order by m.created_at desc, l.step_index desc nulls last, m.id
+  limit 1
+$$;
+
+comment on function ranked_ledger.successor_then(uuid, ranked_ledger.moment) is
+  'The newest decision, active then, of what had replaced this one; null where nothing active had.';
 
 -- decision_ledger/220_decision_line.sql -----------------------------------------------------------------------------
 
@@ -4638,32 +4922,48 @@ $$;
 
 comment on function ranked_ledger.grounds(uuid) is 'What a decision depends on directly, in id order.';
 
-create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.hit_document(jsonb, uuid)') is not null then -- beside the new one no call would be unique
+    execute 'drop function ranked_ledger.hit_document(jsonb, uuid)';
+  end if;
+end
+$do$;
+
+create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid, p_moment ranked_ledger.moment default null)
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
 as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
-    'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
-    'depends_on', ranked_ledger.grounds(p_memory_id),
-    'rests_on_retired', r.rests_on_retired,
+    'successor', case when s.lifecycle_status = 'active' then null
+                      when p_moment is null then ranked_ledger.successor(p_memory_id)
+                      else ranked_ledger.successor_then(p_memory_id, p_moment) end,
+    'depends_on', case when p_moment is null then ranked_ledger.grounds(p_memory_id) else ranked_ledger.grounds_then(p_memory_id, p_moment) end,
+    'rests_on_retired', s.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block
     'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
     'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
-  cross join lateral (select ranked_ledger.rests_on_retired(p_memory_id) as rests_on_retired) as r
+  cross join lateral (
+    select case when p_moment is null then m.lifecycle_status
+                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) end as lifecycle_status,
+           case when p_moment is null then m.review_status
+                else ranked_ledger.review_status_then(m.id, m.review_status, p_moment) end as review_status,
+           case when p_moment is null then ranked_ledger.rests_on_retired(p_memory_id)
+                else ranked_ledger.rested_on_retired(p_memory_id, p_moment) end as rests_on_retired offset 0) as s
   cross join lateral (
     select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as line,
+                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as line,
            ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as summary_line) as f
+                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as summary_line) as f
   where l.memory_id = p_memory_id
 $$;
 
-comment on function ranked_ledger.hit_document(jsonb, uuid) is
-  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary.';
+comment on function ranked_ledger.hit_document(jsonb, uuid, ranked_ledger.moment) is
+  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary; its surroundings as they were, where a moment is given.';
 
 create or replace function ranked_ledger.check_recall(p_workspace_id text, p_policy text, p_max_tokens int)
 returns void language plpgsql immutable
@@ -4800,8 +5100,10 @@ begin
   values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
           jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
 
-  perform ranked_ledger.count_recalls(
-    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
+  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then -- a look into the past is no use of a decision now
+    perform ranked_ledger.count_recalls(
+      array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
+  end if;
   return true;
 exception when others then
   raise warning 'Ranked Ledger: the trace of a recall was not written (%)', sqlerrm;
@@ -4810,11 +5112,19 @@ end
 $$;
 
 comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text, text, jsonb, text, jsonb) is
-  'The trace of a recall, its items, one audit event, and the recall counters. False where it could not be written.';
+  'The trace of a recall, its items, one audit event, and, unless it is as of a moment, the recall counters. False where it could not be written.';
 
 -- A host's own function writes the trace and goes on with its own rows. Asking for them, and for the count, would be two
 -- requests more, and they would take longer than what ranks.
-create or replace function ranked_ledger.hand_over(p_hits jsonb)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.hand_over(jsonb)') is not null then
+    execute 'drop function ranked_ledger.hand_over(jsonb)';
+  end if;
+end
+$do$;
+
+create or replace function ranked_ledger.hand_over(p_hits jsonb, p_counts boolean)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a ledger row locked for as long as it likes; the answer does not wait for the count
@@ -4823,7 +5133,7 @@ declare
   v_ids uuid[] := array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h);
 begin
   begin
-    perform ranked_ledger.count_recalls(v_ids, 1, 0);
+    perform ranked_ledger.count_recalls(v_ids, 1, 0) where p_counts;
   exception when others then
     raise warning 'Ranked Ledger: a recall was not counted (%)', sqlerrm;
   end;
@@ -4831,8 +5141,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.hand_over(jsonb) is
-  'Counts a recall whose trace is the host''s to write, where it can, and answers the rows of agent_memories of its hits.';
+comment on function ranked_ledger.hand_over(jsonb, boolean) is
+  'Counts a recall whose trace is the host''s to write, where it counts and can be counted, and answers the rows of agent_memories of its hits.';
 
 create or replace function ranked_ledger.recall_hint(p_workspace_id text)
 returns text language sql stable
@@ -4872,6 +5182,7 @@ as $$
     'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
     'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
     'p_preset', q.preset, 'p_w_summary', q.w_summary,
+    'p_as_of_step', q.as_of_step, 'p_as_of', case when q.as_of_step is null then q.as_of end, -- the time of a step is ours
     'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
   from (select (p_question).*) as q
 $$;
@@ -4922,24 +5233,25 @@ begin
 
   perform ranked_ledger.catch_up(p_workspace_id);
 
-  v_question := ranked_ledger.ask(
+  v_question := ranked_ledger.at_moment(ranked_ledger.ask(
     p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
     p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
-    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary);
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary),
+    p_as_of_step, p_as_of);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
                  || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
     select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
     from unnest(v_ranked.decisions) with ordinality as d
-    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id) as h (document)
+    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id, ranked_ledger.moment_of(v_question)) as h (document)
     where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
   if v_trace_of is not null then
     v_traced := true;
   elsif p_trace_by_host then
-    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
+    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits', v_question.as_of is null));
   elsif coalesce(p_trace, true) then
     v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
                                           p_query, v_arguments, p_policy, v_packed);
@@ -4948,7 +5260,8 @@ begin
   return v_packed || jsonb_build_object(
     'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
     'replayed', v_trace_of is not null,
-    'hint', case when cardinality(v_ranked.decisions) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+    'hint', case when cardinality(v_ranked.decisions) = 0 then case when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
+                                                                   else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end end);
 end
 $$;
 
@@ -7028,6 +7341,38 @@ $$;
 
 comment on function public.recall_policy_stats(text, timestamptz) is
   'The columns of the view agent_recall_policy_stats, of one workspace and since a time.';
+
+-- decision_ledger/376_recall_traces.sql -----------------------------------------------------------------------------
+
+-- What was asked, what came back and what became of it: for whoever looks at a recall again, by hand or by `eval replay`.
+
+-- An item's score under other weights is that of its components as the trace kept them: what was not returned then is not there.
+create or replace function ranked_ledger.trace_items(p_trace_id uuid, p_weights jsonb)
+returns jsonb language sql stable
+set search_path = public, extensions, pg_temp
+as $$
+  select coalesce(jsonb_agg(to_jsonb(r) || case when p_weights is null then '{}'::jsonb
+                   else jsonb_build_object('rank_again', case when r.score_again is not null then r.position end) end
+                   - case when p_weights is null then array['position', 'score_again'] else array['position'] end
+                   order by r.rank, r.memory_id), '[]')
+  from (
+    select w.*, row_number() over (order by w.pinned desc, w.score_again desc nulls last, w.step_index desc, w.memory_id) as position
+    from (
+      select i.memory_id, i.rank, i.similarity::float8, i.ranking_score::float8, i.used, i.ignored_reason,
+             k.relevance, k.relevance_source, k.text_relevance, k.summary_match, k.importance, k.recency, k.dependency_boost,
+             k.step_index, coalesce(k.pinned, false) as pinned, k.lifecycle_status,
+             case when p_weights is not null and k.relevance is not null then ranked_ledger.score(
+               k.relevance, k.importance, k.recency, k.dependency_boost,
+               (p_weights ->> 'relevance')::float8, (p_weights ->> 'importance')::float8, (p_weights ->> 'recency')::float8,
+               (p_weights ->> 'dependency')::float8, k.lifecycle_status = 'active', coalesce(k.summary_match, 0),
+               (p_weights ->> 'summary')::float8) end as score_again
+      from public.agent_memory_recall_items i
+      cross join lateral jsonb_to_record(
+        case when jsonb_typeof(i.use_policy_snapshot) = 'object' then i.use_policy_snapshot else '{}' end) as k (
+        relevance float8, relevance_source text, text_relevance float8, summary_match float8, importance float8, recency float8,
+        dependency_boost float8, step_index int, pinned boolean, lifecycle_status text)
+      where i.trace_id = p_trace_id and i.returned) as w) as r
+$$;
 
 -- decision_ledger/380_prune_traces.sql ------------------------------------------------------------------------------
 

@@ -133,13 +133,16 @@ begin
   -- then, took 40 seconds of a later update of 10,000 rows: a full join cannot be one, and the rest goes by index.
   begin
     insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
-    select c.id, c.status_before, c.status_after, s.newest_step
+    select c.id, c.status_before, c.status_after, s.newest_step -- with what this transaction has recorded and not settled yet
     from (select n.id, o.lifecycle_status as status_before, n.lifecycle_status as status_after
           from memories_after n full join memories_before o on o.id = n.id
           where n.memory_type is not distinct from 'decision' and n.lifecycle_status is distinct from o.lifecycle_status
           offset 0) as c
     cross join lateral (select d.stream_id from public.agent_decision_ledger d where d.memory_id = c.id offset 0) as l
-    left join lateral (select x.newest_step from ranked_ledger.streams x where x.stream_id = l.stream_id offset 0) as s on true;
+    left join lateral (
+      select x.step_index as newest_step from public.agent_decision_ledger x
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      order by x.step_index desc limit 1) as s on true;
   exception when others then
     raise warning 'Ranked Ledger: a lifecycle transition was not noted (%)', sqlerrm;
   end;

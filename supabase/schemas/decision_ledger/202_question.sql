@@ -13,6 +13,13 @@ select ranked_ledger.define_type('question',
 
 comment on type ranked_ledger.question is 'The arguments of a ranked recall, checked, with their defaults.';
 
+-- A moment is a time, the last one that counts. That of a step is the one before the stream went past it, for whatever has no
+-- step in that stream: edges, decisions of other streams, reviews.
+select ranked_ledger.define_type('moment', 'as_of timestamp with time zone, as_of_step integer, as_of_stream uuid');
+
+comment on type ranked_ledger.moment is
+  'When a recall is asked as of: the time, and for a step of one stream that step and stream too.';
+
 -- Floor and ceiling of a question: those given, else those kept for the workspace and model, else 0 and 1.
 create or replace function ranked_ledger.similarity_range(
   p_workspace_id text, p_embedding_model text, inout p_floor float8, inout p_ceiling float8)

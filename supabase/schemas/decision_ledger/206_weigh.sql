@@ -1,5 +1,5 @@
 -- The ranking, from the tables themselves. What answers a recall was always weighed here: the copies of 160 only say which
--- decisions are worth it.
+-- decisions are worth it. As of a moment too (211): lifecycle, dependents and newest step are then those of then.
 select ranked_ledger.define_type('ranked_decision',
   'memory_id uuid, summary text, content text, rationale text, step_index integer, importance double precision, ' ||
   'pinned boolean, lifecycle_status text, relevance double precision, relevance_source text, recency double precision, ' ||
@@ -22,6 +22,9 @@ as $$
 declare
   q           ranked_ledger.question := p_question;
   v_dimension int := vector_dims(p_question.embedding);
+  v_moment    ranked_ledger.moment := case when p_question.as_of is not null then ranked_ledger.moment_of(p_question) end;
+  v_is_past   boolean := p_question.as_of is not null;
+  v_newest    jsonb := case when p_question.as_of is not null then ranked_ledger.newest_steps_then(p_question) end;
 begin
   -- `offset 0` keeps each component a column: merged into the score, which names it several times, each was computed
   -- ten times a row and the formula's functions were called instead of inlined
@@ -40,21 +43,28 @@ begin
                                where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
                               / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
                 else 0 end as summary_match,
-           greatest(0, greatest(coalesce(q.current_step, 0), newest.step)::bigint - l.step_index) as step_distance,
-           d.live_dependents
+           greatest(0, greatest(coalesce(q.current_step, 0), case when v_is_past then (v_newest ->> l.stream_id::text)::int else newest.step end)::bigint
+                       - l.step_index) as step_distance,
+           case when v_is_past then ranked_ledger.live_dependents_then(l.memory_id, v_moment) else d.live_dependents end as live_dependents
     from unnest(p_memory_ids) as c (memory_id)
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
-    cross join lateral (select x.* from public.agent_memories x where x.id = l.memory_id offset 0) as m
+    cross join lateral (
+      select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
+             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
+                  else x.lifecycle_status end as lifecycle_status,
+             case when v_is_past then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
+                  else x.review_status end as review_status
+      from public.agent_memories x where x.id = l.memory_id offset 0) as m
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
       on true
     left join lateral (
       select x.step_index as step from public.agent_decision_ledger x
-      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step()
+      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step() and not v_is_past
       order by x.step_index desc limit 1) as newest on true
     cross join lateral (
       select count(*)::int as live_dependents
       from public.agent_decision_edges e
-      where e.to_memory_id = l.memory_id and e.relation = 'depends_on'
+      where e.to_memory_id = l.memory_id and e.relation = 'depends_on' and not v_is_past
         and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
                     and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
                          from public.agent_memories y where y.id = x.memory_id)
@@ -97,7 +107,7 @@ end
 $$;
 
 comment on function ranked_ledger.weigh(ranked_ledger.question, uuid[]) is
-  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now.';
+  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now, or as they were at the moment of the question.';
 
 create or replace function ranked_ledger.all_decisions(p_workspace_id text)
 returns uuid[] language sql stable

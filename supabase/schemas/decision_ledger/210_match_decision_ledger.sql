@@ -58,7 +58,7 @@ begin
       v_asked.has_text := false;
     end if;
   end if;
-  if ranked_ledger.can_shortlist(p_question, v_stale) then
+  if p_question.as_of is null and ranked_ledger.can_shortlist(p_question, v_stale) then -- the copies hold what is, not what was
     v_list := case when v_asked.embedding is null then ranked_ledger.list_by_standing(v_asked, cardinality(v_stale))
                    else ranked_ledger.list_by_vector(v_asked, cardinality(v_stale)) end;
     decisions := array(
@@ -66,7 +66,8 @@ begin
   end if;
   if v_list is null or not ranked_ledger.is_as_estimated(v_asked, v_list, decisions, v_stale) then
     decisions := array(
-      select w from ranked_ledger.weigh(p_question, ranked_ledger.all_decisions(p_question.workspace_id)) w
+      select w from ranked_ledger.weigh(p_question, case when p_question.as_of is null then ranked_ledger.all_decisions(p_question.workspace_id)
+                                                         else ranked_ledger.decisions_then(p_question) end) w
       order by w.pinned desc, w.ranking_score desc, w.step_index desc, w.memory_id limit p_question.match_count);
   else
     exact := v_list.exact;
@@ -103,11 +104,11 @@ as $$
 declare
   v_ranked record;
 begin
-  v_ranked := ranked_ledger.rank(ranked_ledger.ask(
+  v_ranked := ranked_ledger.rank(ranked_ledger.at_moment(ranked_ledger.ask(
     p_workspace_id, p_query, p_query_embedding, p_project_id, p_task_id, p_current_step, p_match_count, p_w_similarity,
     p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation, p_include_superseded,
     p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor, p_similarity_ceiling,
-    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary));
+    p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary), p_as_of_step, p_as_of));
   return query
   select d.memory_id, d.summary, d.content, d.rationale, d.step_index, d.importance, d.pinned, d.lifecycle_status,
          d.relevance, d.relevance_source, d.recency, d.dependency_boost, d.ranking_score,
@@ -137,4 +138,8 @@ half-life fits a session. Scope is applied before the limit. p_include_supersede
 non-positive half-life, saturation and count mean their defaults; 1,000 rows at most.
 
 p_preset tuned fills in other defaults (ranked_ledger.preset): words weigh by how rare they are and texts by their length, cosine
-and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.$$;
+and text are blended, the words of the summary count, stale and disputed decisions take part. What is given goes before it.
+
+p_as_of_step, of one task, or p_as_of, a time: what was there and in force then, weighed from the tables; nothing decided later is
+in the answer. p_current_step counts as in a recall of then. Texts, importance, pins, steps and the words' rarity are today's,
+and what was deleted since is not there.$$;

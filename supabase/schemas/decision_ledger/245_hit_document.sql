@@ -25,32 +25,48 @@ $$;
 
 comment on function ranked_ledger.grounds(uuid) is 'What a decision depends on directly, in id order.';
 
-create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.hit_document(jsonb, uuid)') is not null then -- beside the new one no call would be unique
+    execute 'drop function ranked_ledger.hit_document(jsonb, uuid)';
+  end if;
+end
+$do$;
+
+create or replace function ranked_ledger.hit_document(p_row jsonb, p_memory_id uuid, p_moment ranked_ledger.moment default null)
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
 as $$
   select (p_row - 'ordinality') || jsonb_build_object(
     'alternatives', l.alternatives,
-    'successor', case when m.lifecycle_status <> 'active' then ranked_ledger.successor(p_memory_id) end,
-    'depends_on', ranked_ledger.grounds(p_memory_id),
-    'rests_on_retired', r.rests_on_retired,
+    'successor', case when s.lifecycle_status = 'active' then null
+                      when p_moment is null then ranked_ledger.successor(p_memory_id)
+                      else ranked_ledger.successor_then(p_memory_id, p_moment) end,
+    'depends_on', case when p_moment is null then ranked_ledger.grounds(p_memory_id) else ranked_ledger.grounds_then(p_memory_id, p_moment) end,
+    'rests_on_retired', s.rests_on_retired,
     'shortened', false,
     -- each with the line break behind it, so that the sum bounds the whole block
     'line', f.line, 'tokens', ranked_ledger.tokens(f.line || ' '),
     'summary_line', f.summary_line, 'summary_tokens', ranked_ledger.tokens(f.summary_line || ' '))
   from public.agent_decision_ledger l
   join public.agent_memories m on m.id = l.memory_id
-  cross join lateral (select ranked_ledger.rests_on_retired(p_memory_id) as rests_on_retired) as r
+  cross join lateral (
+    select case when p_moment is null then m.lifecycle_status
+                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) end as lifecycle_status,
+           case when p_moment is null then m.review_status
+                else ranked_ledger.review_status_then(m.id, m.review_status, p_moment) end as review_status,
+           case when p_moment is null then ranked_ledger.rests_on_retired(p_memory_id)
+                else ranked_ledger.rested_on_retired(p_memory_id, p_moment) end as rests_on_retired offset 0) as s
   cross join lateral (
     select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as line,
+                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as line,
            ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       m.lifecycle_status, r.rests_on_retired, m.created_by, m.review_status) as summary_line) as f
+                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as summary_line) as f
   where l.memory_id = p_memory_id
 $$;
 
-comment on function ranked_ledger.hit_document(jsonb, uuid) is
-  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary.';
+comment on function ranked_ledger.hit_document(jsonb, uuid, ranked_ledger.moment) is
+  'A hit as recall_decisions answers it, with its line for a prompt, full and by its summary; its surroundings as they were, where a moment is given.';
 
 create or replace function ranked_ledger.check_recall(p_workspace_id text, p_policy text, p_max_tokens int)
 returns void language plpgsql immutable

@@ -43,8 +43,10 @@ begin
   values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
           jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
 
-  perform ranked_ledger.count_recalls(
-    array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
+  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then -- a look into the past is no use of a decision now
+    perform ranked_ledger.count_recalls(
+      array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
+  end if;
   return true;
 exception when others then
   raise warning 'Ranked Ledger: the trace of a recall was not written (%)', sqlerrm;
@@ -53,11 +55,19 @@ end
 $$;
 
 comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text, text, jsonb, text, jsonb) is
-  'The trace of a recall, its items, one audit event, and the recall counters. False where it could not be written.';
+  'The trace of a recall, its items, one audit event, and, unless it is as of a moment, the recall counters. False where it could not be written.';
 
 -- A host's own function writes the trace and goes on with its own rows. Asking for them, and for the count, would be two
 -- requests more, and they would take longer than what ranks.
-create or replace function ranked_ledger.hand_over(p_hits jsonb)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.hand_over(jsonb)') is not null then
+    execute 'drop function ranked_ledger.hand_over(jsonb)';
+  end if;
+end
+$do$;
+
+create or replace function ranked_ledger.hand_over(p_hits jsonb, p_counts boolean)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a ledger row locked for as long as it likes; the answer does not wait for the count
@@ -66,7 +76,7 @@ declare
   v_ids uuid[] := array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h);
 begin
   begin
-    perform ranked_ledger.count_recalls(v_ids, 1, 0);
+    perform ranked_ledger.count_recalls(v_ids, 1, 0) where p_counts;
   exception when others then
     raise warning 'Ranked Ledger: a recall was not counted (%)', sqlerrm;
   end;
@@ -74,8 +84,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.hand_over(jsonb) is
-  'Counts a recall whose trace is the host''s to write, where it can, and answers the rows of agent_memories of its hits.';
+comment on function ranked_ledger.hand_over(jsonb, boolean) is
+  'Counts a recall whose trace is the host''s to write, where it counts and can be counted, and answers the rows of agent_memories of its hits.';
 
 create or replace function ranked_ledger.recall_hint(p_workspace_id text)
 returns text language sql stable
@@ -115,6 +125,7 @@ as $$
     'p_include_stale', q.with_stale, 'p_min_relevance', q.min_relevance, 'p_similarity_floor', q.floor,
     'p_similarity_ceiling', q.ceiling, 'p_fusion', q.fusion, 'p_fusion_weight', q.fusion_weight, 'p_exact', q.exact,
     'p_preset', q.preset, 'p_w_summary', q.w_summary,
+    'p_as_of_step', q.as_of_step, 'p_as_of', case when q.as_of_step is null then q.as_of end, -- the time of a step is ours
     'p_max_tokens', p_max_tokens, 'p_embedding_model', p_embedding_model, 'has_text', q.has_text)
   from (select (p_question).*) as q
 $$;
@@ -165,24 +176,25 @@ begin
 
   perform ranked_ledger.catch_up(p_workspace_id);
 
-  v_question := ranked_ledger.ask(
+  v_question := ranked_ledger.at_moment(ranked_ledger.ask(
     p_workspace_id, p_query, ranked_ledger.vector_of(p_query_embedding), p_project_id, p_task_id, p_current_step,
     p_match_count, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_half_life_steps, p_dependency_saturation,
     p_include_superseded, p_only_confirmed, p_include_personal, p_include_stale, p_min_relevance, p_similarity_floor,
-    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary);
+    p_similarity_ceiling, p_fusion, p_fusion_weight, p_embedding_model, p_exact, p_preset, p_w_summary),
+    p_as_of_step, p_as_of);
   v_arguments := ranked_ledger.arguments_in_force(v_question, p_max_tokens, p_embedding_model)
                  || jsonb_build_object('has_embedding', p_query_embedding is not null) || v_subject;
   v_ranked := ranked_ledger.rank(v_question);
   v_packed := ranked_ledger.pack_hits((
     select coalesce(jsonb_agg(h.document order by d.ordinality), '[]')
     from unnest(v_ranked.decisions) with ordinality as d
-    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id) as h (document)
+    cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id, ranked_ledger.moment_of(v_question)) as h (document)
     where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
   if v_trace_of is not null then
     v_traced := true;
   elsif p_trace_by_host then
-    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
+    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits', v_question.as_of is null));
   elsif coalesce(p_trace, true) then
     v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
                                           p_query, v_arguments, p_policy, v_packed);
@@ -191,7 +203,8 @@ begin
   return v_packed || jsonb_build_object(
     'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
     'replayed', v_trace_of is not null,
-    'hint', case when cardinality(v_ranked.decisions) = 0 then ranked_ledger.recall_hint(p_workspace_id) end);
+    'hint', case when cardinality(v_ranked.decisions) = 0 then case when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
+                                                                   else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end end);
 end
 $$;
 
