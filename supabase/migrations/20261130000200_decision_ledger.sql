@@ -3427,6 +3427,7 @@ comment on function ranked_ledger.text_of_shares(float8, int, float8) is
 
 -- Document frequencies come from the postings: those of all decisions, in force or not. The number of decisions is that of those
 -- that are not retired, which an index holds; a word that stands in more of them than there are is as common as can be.
+-- Here a copy that lags would show in the score of every other decision, so those that are marked are counted from the tables.
 create or replace function ranked_ledger.word_weights(p_workspace_key bigint, p_terms bigint[])
 returns float8[] language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -3438,14 +3439,37 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_documents bigint;
+  v_stale     uuid[];
+  v_left_out  int[]; -- row numbers whose postings are nobody's, or may be of other words
 begin
   if p_terms = '{}' then
     return '{}';
   end if;
-  select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
-  return array(
-    select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
-    from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+  v_stale := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key);
+  v_left_out := array(select d.row_no from ranked_ledger.dead_rows d
+                      union all
+                      select s.row_no from ranked_ledger.standings s where s.memory_id = any (v_stale));
+  if v_stale = '{}' and v_left_out = '{}' then
+    select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
+    return array(
+      select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
+      from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+  end if;
+  return (
+    with due as materialized (
+      select d.is_retired, d.search_lexemes from ranked_ledger.standings_due(v_stale) d where d.workspace_key = p_workspace_key),
+    document as (
+      select (select count(*) from ranked_ledger.standings s
+              where s.workspace_key = p_workspace_key and not s.is_retired and s.memory_id <> all (v_stale))
+             + (select count(*) from due where not due.is_retired) as documents),
+    found as materialized (
+      select x.term from due cross join lateral ranked_ledger.terms_of(p_workspace_key, due.search_lexemes) as x
+      where x.term = any (p_terms))
+    select array_agg(ranked_ledger.rarity(
+             document.documents,
+             (select count(*) from ranked_ledger.postings p where p.term = t.term and p.row_no <> all (v_left_out))
+             + (select count(*) from found where found.term = t.term)) order by t.place)
+    from document cross join unnest(p_terms) with ordinality as t (term, place));
 end
 $$;
 
@@ -7345,34 +7369,159 @@ comment on function public.recall_policy_stats(text, timestamptz) is
 -- decision_ledger/376_recall_traces.sql -----------------------------------------------------------------------------
 
 -- What was asked, what came back and what became of it: for whoever looks at a recall again, by hand or by `eval replay`.
+-- Under other weights, an item's score is that of its components as the trace kept them: no clock, no search, and nothing
+-- that was not returned then.
 
--- An item's score under other weights is that of its components as the trace kept them: what was not returned then is not there.
+create or replace function ranked_ledger.component_of(p_snapshot jsonb, p_name text)
+returns float8 language sql immutable parallel safe
+return case when jsonb_typeof(p_snapshot -> p_name) = 'number'
+            then ranked_ledger.clamp(least(greatest((p_snapshot ->> p_name)::numeric, 0), 1)::float8) end;
+
+comment on function ranked_ledger.component_of(jsonb, text) is
+  'A component of the score as a trace''s item keeps it, in [0,1]; null where there is none. A host may write what it likes there.';
+
+create or replace function ranked_ledger.weights_again(
+  p_preset text, p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_w_summary float8)
+returns jsonb language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_preset  record;
+  v_weights jsonb;
+begin
+  if num_nonnulls(p_preset, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_w_summary) = 0 then
+    return null;
+  end if;
+  v_preset := ranked_ledger.preset(coalesce(p_preset, 'published'));
+  perform ranked_ledger.check_weight('p_w_similarity', coalesce(p_w_similarity, v_preset.w_similarity)),
+          ranked_ledger.check_weight('p_w_importance', coalesce(p_w_importance, v_preset.w_importance)),
+          ranked_ledger.check_weight('p_w_recency', coalesce(p_w_recency, v_preset.w_recency)),
+          ranked_ledger.check_weight('p_w_dependency', coalesce(p_w_dependency, v_preset.w_dependency)),
+          ranked_ledger.check_weight('p_w_summary', coalesce(p_w_summary, v_preset.w_summary));
+  v_weights := jsonb_build_object(
+    'similarity', coalesce(p_w_similarity, v_preset.w_similarity), 'importance', coalesce(p_w_importance, v_preset.w_importance),
+    'recency', coalesce(p_w_recency, v_preset.w_recency), 'dependency', coalesce(p_w_dependency, v_preset.w_dependency),
+    'summary', coalesce(p_w_summary, v_preset.w_summary), 'penalty', v_preset.penalty);
+  return v_weights;
+end
+$$;
+
+comment on function ranked_ledger.weights_again(text, float8, float8, float8, float8, float8) is
+  'The weights by which traces are scored again: those given, the others of the preset; null where nothing is given.';
+
 create or replace function ranked_ledger.trace_items(p_trace_id uuid, p_weights jsonb)
 returns jsonb language sql stable
 set search_path = public, extensions, pg_temp
 as $$
-  select coalesce(jsonb_agg(to_jsonb(r) || case when p_weights is null then '{}'::jsonb
-                   else jsonb_build_object('rank_again', case when r.score_again is not null then r.position end) end
-                   - case when p_weights is null then array['position', 'score_again'] else array['position'] end
-                   order by r.rank, r.memory_id), '[]')
-  from (
-    select w.*, row_number() over (order by w.pinned desc, w.score_again desc nulls last, w.step_index desc, w.memory_id) as position
-    from (
-      select i.memory_id, i.rank, i.similarity::float8, i.ranking_score::float8, i.used, i.ignored_reason,
-             k.relevance, k.relevance_source, k.text_relevance, k.summary_match, k.importance, k.recency, k.dependency_boost,
-             k.step_index, coalesce(k.pinned, false) as pinned, k.lifecycle_status,
-             case when p_weights is not null and k.relevance is not null then ranked_ledger.score(
-               k.relevance, k.importance, k.recency, k.dependency_boost,
-               (p_weights ->> 'relevance')::float8, (p_weights ->> 'importance')::float8, (p_weights ->> 'recency')::float8,
-               (p_weights ->> 'dependency')::float8, k.lifecycle_status = 'active', coalesce(k.summary_match, 0),
-               (p_weights ->> 'summary')::float8) end as score_again
-      from public.agent_memory_recall_items i
-      cross join lateral jsonb_to_record(
-        case when jsonb_typeof(i.use_policy_snapshot) = 'object' then i.use_policy_snapshot else '{}' end) as k (
-        relevance float8, relevance_source text, text_relevance float8, summary_match float8, importance float8, recency float8,
-        dependency_boost float8, step_index int, pinned boolean, lifecycle_status text)
-      where i.trace_id = p_trace_id and i.returned) as w) as r
+  with item as (
+    select i.memory_id, i.rank, i.similarity::float8, i.ranking_score::float8, i.used, i.ignored_reason,
+           s.snapshot ->> 'relevance_source' as relevance_source, s.snapshot ->> 'lifecycle_status' as lifecycle_status,
+           coalesce(s.snapshot -> 'pinned' = 'true', false) as pinned, s.snapshot -> 'step_index' as step_index,
+           ranked_ledger.component_of(s.snapshot, 'relevance') as relevance,
+           ranked_ledger.component_of(s.snapshot, 'text_relevance') as text_relevance,
+           ranked_ledger.component_of(s.snapshot, 'summary_match') as summary_match,
+           ranked_ledger.component_of(s.snapshot, 'importance') as importance,
+           ranked_ledger.component_of(s.snapshot, 'recency') as recency,
+           ranked_ledger.component_of(s.snapshot, 'dependency_boost') as dependency_boost
+    from public.agent_memory_recall_items i
+    cross join lateral (
+      select case when jsonb_typeof(i.use_policy_snapshot) = 'object' then i.use_policy_snapshot else '{}' end as snapshot) as s
+    where i.trace_id = p_trace_id and i.returned),
+  scored as (
+    select i.*,
+           -- an item of a policy without components has no score of ours
+           case when p_weights is not null and num_nulls(i.relevance, i.importance, i.recency, i.dependency_boost) = 0
+                then ranked_ledger.score(
+                  i.relevance, i.importance, i.recency, i.dependency_boost, (p_weights ->> 'similarity')::float8,
+                  (p_weights ->> 'importance')::float8, (p_weights ->> 'recency')::float8, (p_weights ->> 'dependency')::float8,
+                  coalesce(i.lifecycle_status, 'active') = 'active', coalesce(i.summary_match, 0), (p_weights ->> 'summary')::float8,
+                  case when i.lifecycle_status in ('superseded', 'rejected') then 0.30 else (p_weights ->> 'penalty')::float8 end)
+           end as score_again
+    from item i),
+  placed as (
+    select s.*, case when s.score_again is not null then row_number() over (
+                  order by s.score_again is null, s.pinned desc, s.score_again desc, s.rank, s.memory_id) end as rank_again
+    from scored s)
+  select coalesce(jsonb_agg(to_jsonb(p) order by p.rank nulls last, p.memory_id), '[]') from placed p
 $$;
+
+comment on function ranked_ledger.trace_items(uuid, jsonb) is
+  'What a recall returned, by rank: each item with its components, what became of it, and its score and rank under other weights where some are given and it has components.';
+
+create or replace function ranked_ledger.check_traces(p_after jsonb, p_limit int)
+returns void language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_limit is null or p_limit not between 1 and 100 then
+    raise sqlstate '22023' using
+      message = 'p_limit is not a number from 1 to 100.', hint = 'A trace holds up to 1000 items; ask for the next page.';
+  elsif p_after is not null then
+    perform (p_after ->> 'created_at')::timestamptz, (p_after ->> 'request_id')::uuid;
+    if num_nulls(p_after ->> 'created_at', p_after ->> 'request_id') > 0 then
+      raise sqlstate '22007';
+    end if;
+  end if;
+exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation or invalid_parameter_value then
+  if sqlerrm like 'p\_limit%' then
+    raise;
+  end if;
+  raise sqlstate '22023' using
+    message = 'p_after is not a cursor: it takes the "next" of the page before.', hint = 'docs/sql-api.md describes recall_traces.';
+end
+$$;
+
+comment on function ranked_ledger.check_traces(jsonb, int) is 'Refuses (22023) a limit or a cursor that cannot be meant.';
+
+create or replace function public.recall_traces(
+  p_workspace_id text, p_since timestamptz default null, p_marked boolean default null, p_after jsonb default null,
+  p_limit int default 50, p_preset text default null, p_w_similarity float8 default null, p_w_importance float8 default null,
+  p_w_recency float8 default null, p_w_dependency float8 default null, p_w_summary float8 default null)
+returns jsonb language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_weights jsonb;
+  v_found   jsonb;
+begin
+  -- guard
+  perform ranked_ledger.check_workspace(p_workspace_id);
+  perform ranked_ledger.check_traces(p_after, p_limit);
+  v_weights := ranked_ledger.weights_again(p_preset, p_w_similarity, p_w_importance, p_w_recency, p_w_dependency, p_w_summary);
+
+  -- find: one more than the page says whether there is a next one
+  select coalesce(jsonb_agg(f.document order by f.created_at desc, f.request_id), '[]') into v_found
+  from (
+    select t.created_at, t.request_id,
+           jsonb_build_object(
+             'request_id', t.request_id, 'query', t.query, 'created_at', t.created_at,
+             'policy', coalesce(t.response_policy ->> 'recall_policy', 'vector'), 'project_id', t.project_id,
+             'task_id', t.task_id, 'flow_id', t.flow_id, 'runtime_name', t.runtime_name,
+             'arguments', case when jsonb_typeof(t.request_payload) = 'object' then t.request_payload else '{}' end,
+             'items', ranked_ledger.trace_items(t.id, v_weights)) as document
+    from (
+      select x.* from public.agent_memory_recall_traces x
+      where x.workspace_id = p_workspace_id and (p_since is null or x.created_at >= p_since)
+        and (p_marked is null or p_marked = exists (
+              select from public.agent_memory_recall_items i where i.trace_id = x.id and i.used is not null))
+        and (p_after is null or (x.created_at <= (p_after ->> 'created_at')::timestamptz
+              and (x.created_at < (p_after ->> 'created_at')::timestamptz or x.request_id > (p_after ->> 'request_id')::uuid)))
+      order by x.created_at desc, x.request_id limit p_limit + 1) as t) as f;
+
+  -- answer
+  return jsonb_build_object(
+    'traces', (select coalesce(jsonb_agg(e.value order by e.ordinality), '[]')
+               from jsonb_array_elements(v_found) with ordinality as e where e.ordinality <= p_limit),
+    'weights', v_weights,
+    'next', case when jsonb_array_length(v_found) > p_limit then
+      jsonb_build_object('created_at', v_found -> (p_limit - 1) -> 'created_at',
+                         'request_id', v_found -> (p_limit - 1) -> 'request_id') end);
+end
+$$;
+
+comment on function public.recall_traces(
+  text, timestamptz, boolean, jsonb, int, text, float8, float8, float8, float8, float8) is
+  'A page of the recalls of a workspace, the newest first: {"traces": [...], "weights", "next": cursor or null}, each with what it returned and what became of it. With a preset or weights every item also has its score and rank under these.';
 
 -- decision_ledger/380_prune_traces.sql ------------------------------------------------------------------------------
 
@@ -7539,17 +7688,77 @@ $$;
 comment on function public.set_similarity_range(text, text, float8, float8) is
   'Which cosines of an embedding model count as 0 (floor and below) and as 1 (ceiling and above) in a workspace; without both the range is taken back.';
 
+-- decision_ledger/388_fit_similarity_range.sql ----------------------------------------------------------------------
+
+-- Which cosines count as 0 and as 1, from the workspace's own vectors: nobody knows by heart how a model spreads its cosines.
+
+create or replace function ranked_ledger.cosine_spread(p_workspace_id text, p_sample int)
+returns table (vectors bigint, pairs bigint, floor float8, ceiling float8) language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off -- by the workspace's index
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  with drawn as materialized ( -- the same at every call, and spread over the ledger: row numbers in the order of their digits backwards
+    select v.row_no, v.embedding from ranked_ledger.decision_vectors v
+    where v.workspace_key = ranked_ledger.workspace_key(p_workspace_id) and v.embedding is not null
+      and vector_dims(v.embedding) = coalesce(ranked_ledger.embedding_dimension(), vector_dims(v.embedding))
+    order by reverse(v.row_no::text), v.row_no limit p_sample),
+  cosine as (
+    select - (a.embedding <#> b.embedding) as value
+    from drawn a join drawn b on b.row_no > a.row_no and vector_dims(b.embedding) = vector_dims(a.embedding))
+  select (select count(*) from drawn), count(*),
+         percentile_cont(0.01) within group (order by c.value), percentile_cont(0.999) within group (order by c.value)
+  from cosine c;
+end
+$$;
+
+comment on function ranked_ledger.cosine_spread(text, int) is
+  'How the cosines between a workspace''s decisions are spread, from the pairs of so many of them: the value below which 1 % lie, and that below which 99.9 % do.';
+
+create or replace function public.fit_similarity_range(p_workspace_id text, p_embedding_model text, p_sample int default 300)
+returns jsonb language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+declare
+  v_spread record;
+begin
+  perform ranked_ledger.check_recording_workspace(p_workspace_id);
+  if coalesce(p_sample, 0) not between 10 and 2000 then
+    raise sqlstate '22023' using
+      message = format('p_sample is a number from 10 to 2,000; it is %s', coalesce(p_sample::text, 'null')),
+      hint = 'Leave it out for 300 decisions, whose 44,850 pairs are compared.';
+  end if;
+  select * into v_spread from ranked_ledger.cosine_spread(p_workspace_id, p_sample);
+  if v_spread.vectors < 10 or not v_spread.floor < v_spread.ceiling then
+    raise sqlstate '22023' using
+      message = format('%s decisions of this workspace have a vector that can be compared; 10 different ones are needed', v_spread.vectors),
+      hint = 'Record decisions with embeddings first, or say the range by set_similarity_range.';
+  end if;
+  return set_similarity_range(
+           p_workspace_id, p_embedding_model, round(v_spread.floor::numeric, 4)::float8, round(v_spread.ceiling::numeric, 4)::float8)
+         || jsonb_build_object('fitted', jsonb_build_object(
+              'floor', round(v_spread.floor::numeric, 4), 'ceiling', round(v_spread.ceiling::numeric, 4),
+              'vectors', v_spread.vectors, 'pairs', v_spread.pairs));
+end
+$$;
+
+comment on function public.fit_similarity_range(text, text, int) is
+  'Measures which cosines an embedding model gives to decisions of this workspace, and keeps the range: the floor is what 1 % of the pairs are below, the ceiling what 99.9 % are below. 22023 with fewer than 10 vectors. Answers as set_similarity_range, and fitted: {floor, ceiling, vectors, pairs}.';
+
 -- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
 
 -- The RPCs of docs/sql-api.md: the list that access, upgrade and doctor share.
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'check_copies', 'count_recall_usage', 'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision',
-  'get_workspace_settings', 'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions',
-  'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
-  'record_decision', 'record_decisions', 'set_decision_importance', 'set_decision_lifecycle', 'set_similarity_range',
-  'set_text_config', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
+  'check_copies', 'count_recall_usage', 'decision_impact', 'enroll_missing_decisions', 'fit_similarity_range',
+  'forget_decision', 'get_decision', 'get_workspace_settings', 'ledger_schema_version', 'ledger_status', 'link_decisions',
+  'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions',
+  'recall_policy_stats', 'recall_traces', 'record_decision', 'record_decisions', 'set_decision_importance',
+  'set_decision_lifecycle', 'set_similarity_range', 'set_text_config', 'supersede_decision', 'touch_decision_recall',
+  'unlink_decisions'];
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
 

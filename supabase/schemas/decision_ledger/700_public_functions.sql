@@ -2,11 +2,12 @@
 create or replace function ranked_ledger.public_functions()
 returns text[] language sql immutable parallel safe
 return array[
-  'check_copies', 'count_recall_usage', 'decision_impact', 'enroll_missing_decisions', 'forget_decision', 'get_decision',
-  'get_workspace_settings', 'ledger_schema_version', 'ledger_status', 'link_decisions', 'list_decisions',
-  'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions', 'recall_policy_stats',
-  'record_decision', 'record_decisions', 'set_decision_importance', 'set_decision_lifecycle', 'set_similarity_range',
-  'set_text_config', 'supersede_decision', 'touch_decision_recall', 'unlink_decisions'];
+  'check_copies', 'count_recall_usage', 'decision_impact', 'enroll_missing_decisions', 'fit_similarity_range',
+  'forget_decision', 'get_decision', 'get_workspace_settings', 'ledger_schema_version', 'ledger_status', 'link_decisions',
+  'list_decisions', 'mark_recall_usage', 'match_decision_ledger', 'pin_decision', 'prune_traces', 'recall_decisions',
+  'recall_policy_stats', 'recall_traces', 'record_decision', 'record_decisions', 'set_decision_importance',
+  'set_decision_lifecycle', 'set_similarity_range', 'set_text_config', 'supersede_decision', 'touch_decision_recall',
+  'unlink_decisions'];
 
 comment on function ranked_ledger.public_functions() is 'Names of the functions in public that are ours.';
 
