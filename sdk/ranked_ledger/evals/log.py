@@ -44,7 +44,7 @@ class Writer:
         self._write({"kind": "end", "rows": self.rows, "anomalies": dict(anomalies), **known})
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=True) + "\n")
+        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
         self._file.flush()
 
     def __enter__(self) -> Self:

@@ -77,25 +77,54 @@ def run(
     Example:
         >>> run(dataset, Path("run.jsonl"), arms=["recency", "fts_or"]).anomalies   # doctest: +SKIP
     """
+    wanted = _wanted(dataset, arms)
+    with ground(None if vectors is None else vectors.dimension, on_stage) as there:
+        return run_on(
+            there,
+            dataset,
+            out,
+            vectors=vectors,
+            arms=[arm.name for arm in wanted],
+            seed=seed,
+            command=command,
+            on_progress=on_progress,
+        )
+
+
+def run_on(
+    there: Ground,
+    dataset: Dataset,
+    out: Path,
+    *,
+    vectors: Vectors | None = None,
+    arms: Sequence[str] | None = None,
+    seed: int = 0,
+    command: str | None = None,
+    on_progress: Progress = lambda *_: None,
+) -> Finished:
+    """The same on a stack that is there, and stays: nothing of the dataset may be in it yet."""
+    there_are, absent = all_arms.present(
+        _wanted(dataset, arms), with_vectors=vectors is not None, parameters=there.parameters()
+    )
+    header = {
+        "command": command,
+        **_header(dataset, vectors, seed),
+        "arms": [arm.as_dict() for arm in there_are],
+        "absent": absent,
+        "versions": _versions() | there.versions(),
+    }
+    with Writer(out, header) as log:
+        work = _Run(dataset, vectors, there_are, there, log, on_progress)
+        work.go()
+        found = anomalies(header, work.rows)
+        log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges)
+    return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
+
+
+def _wanted(dataset: Dataset, arms: Sequence[str] | None) -> tuple[Arm, ...]:
     if not dataset.questions:
         raise EvalError(f"{dataset.name} has no question", hint="name other streams, or other data")
-    wanted = all_arms.chosen(arms)
-    with ground(None if vectors is None else vectors.dimension, on_stage) as there:
-        parameters = there.parameters()
-        there_are, absent = all_arms.present(wanted, with_vectors=vectors is not None, parameters=parameters)
-        header = {
-            "command": command,
-            **_header(dataset, vectors, seed),
-            "arms": [arm.as_dict() for arm in there_are],
-            "absent": absent,
-            "versions": _versions() | there.versions(),
-        }
-        with Writer(out, header) as log:
-            work = _Run(dataset, vectors, there_are, there, log, on_progress)
-            work.go()
-            found = anomalies(header, work.rows)
-            log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges)
-    return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
+    return all_arms.chosen(arms)
 
 
 def _header(dataset: Dataset, vectors: Vectors | None, seed: int) -> dict[str, Any]:
