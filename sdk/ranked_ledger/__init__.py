@@ -106,14 +106,22 @@ if TYPE_CHECKING:
     )
     from ranked_ledger.recalls import Hit, Recall
     from ranked_ledger.stewardship import MemorySteward
-    from ranked_ledger.timeline import AsyncPendingReviews, AsyncTimeline, PendingReviews, Timeline
+    from ranked_ledger.timeline import (
+        AsyncPendingReviews,
+        AsyncTimeline,
+        AsyncTraces,
+        PendingReviews,
+        Timeline,
+        Traces,
+    )
+    from ranked_ledger.traces import RecallTrace, TracedItem, TracePage
 
     __version__: str
 else:
     _HOMES = (
         "client", "async_client", "async_memory", "async_stewardship", "embeddings", "errors", "explanation",
         "function.answers", "function.async_client", "function.client", "memories", "memory", "models",
-        "recalls", "stewardship", "timeline",
+        "recalls", "stewardship", "timeline", "traces",
     )  # fmt: skip
 
     def __getattr__(name):
@@ -144,6 +152,7 @@ __all__ = [
     "AsyncPendingReviews",
     "AsyncRankedLedger",
     "AsyncTimeline",
+    "AsyncTraces",
     "Attribution",
     "AuthenticationError",
     "ChainLink",
@@ -204,6 +213,7 @@ __all__ = [
     "RankedLedgerError",
     "RateLimitError",
     "Recall",
+    "RecallTrace",
     "Recorded",
     "Remembered",
     "RequestTimeoutError",
@@ -218,6 +228,9 @@ __all__ = [
     "SubjectAccess",
     "Superseded",
     "Timeline",
+    "TracePage",
+    "TracedItem",
+    "Traces",
     "Transition",
     "UnexpectedResponseError",
     "UsageMarked",

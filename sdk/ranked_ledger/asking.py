@@ -7,6 +7,7 @@ for. An argument at its default is not sent, so that an older schema, which does
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -18,6 +19,7 @@ from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.models import Fusion, Weights
 from ranked_ledger.recalls import Hit, Recall
 from ranked_ledger.subjects import Subject
+from ranked_ledger.traces import RecallTrace, TracePage
 
 T = TypeVar("T")
 
@@ -124,6 +126,31 @@ def _recall(answer: Any) -> Recall:
         traced=bool(answer["traced"]),
         replayed=bool(answer.get("replayed", False)),
         hint=None if answer.get("hint") is None else wording.of_the_sdk(answer["hint"]),
+    )
+
+
+def traces(
+    workspace: str,
+    *,
+    since: datetime | None,
+    marked: bool | None,
+    preset: str | None,
+    weights: Weights | Mapping[str, float] | None,
+    after: Mapping[str, Any] | None,
+    page_size: int,
+) -> Call[TracePage]:
+    def parse(answer: Any) -> TracePage:
+        found = tuple(RecallTrace.model_validate(one) for one in answer["traces"])
+        return TracePage(found, answer["next"], answer["weights"])
+
+    return Call("recall_traces", {}, parse).adding(
+        workspace_id=workspace,
+        since=None if since is None else check.moment("since", since),
+        marked=None if marked is None else check.flag("marked", marked),
+        preset=check.name("preset", preset),
+        after=None if after is None else check.mapping("after", after),
+        limit=check.whole("page_size", page_size, minimum=1, maximum=check.MAX_TRACES),
+        **{_WEIGHTS[name]: value for name, value in given_weights(weights).items()},
     )
 
 

@@ -41,6 +41,7 @@ FUNCTIONS: Final = (
     "prune_traces",
     "recall_decisions",
     "recall_policy_stats",
+    "recall_traces",
     "record_decision",
     "record_decisions",
     "set_decision_importance",

@@ -1,10 +1,11 @@
-"""What asks for its pages as it is walked: a timeline, and what waits for a review."""
+"""What asks for its pages as it is walked: a timeline, traces, and what waits for a review."""
 
 from __future__ import annotations
 
 from ranked_ledger.memories import Memory, ReviewPage
 from ranked_ledger.models import Decision, Page
 from ranked_ledger.paging import AsyncPaged, Paged
+from ranked_ledger.traces import RecallTrace, TracePage
 
 
 class Timeline(Paged[Page, Decision]):
@@ -22,6 +23,24 @@ class AsyncTimeline(AsyncPaged[Page, Decision]):
     Example:
         >>> async for decision in ledger.timeline(task="invoicing"):        # doctest: +SKIP
         ...     print(decision.step_index, decision.content)
+    """
+
+
+class Traces(Paged[TracePage, RecallTrace]):
+    """Recalls, the newest first, asked for page by page; every iteration begins anew.
+
+    Example:
+        >>> for trace in ledger.traces(marked=True):                        # doctest: +SKIP
+        ...     print(trace.query, [item.used for item in trace.items])
+    """
+
+
+class AsyncTraces(AsyncPaged[TracePage, RecallTrace]):
+    """`Traces`, for `async for`.
+
+    Example:
+        >>> async for trace in ledger.traces(marked=True):                  # doctest: +SKIP
+        ...     print(trace.query, [item.used for item in trace.items])
     """
 
 

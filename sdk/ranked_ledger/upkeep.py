@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import httpx
 
-from ranked_ledger import calls
+from ranked_ledger import asking, calls
 from ranked_ledger.calling import AsyncEmbedding, Embedding
 from ranked_ledger.embeddings import AsyncEmbedder, Embedder
 from ranked_ledger.models import (
@@ -16,9 +19,12 @@ from ranked_ledger.models import (
     PolicyStats,
     Pruned,
     Status,
+    Weights,
     WorkspaceSettings,
 )
+from ranked_ledger.paging import DEFAULT_PAGE, walk
 from ranked_ledger.session import Options, Session
+from ranked_ledger.timeline import AsyncTraces, Traces
 
 
 class Upkeep(Session[httpx.Client, Embedder], Embedding):
@@ -78,6 +84,33 @@ class Upkeep(Session[httpx.Client, Embedder], Embedding):
             >>> [(one.recall_policy, one.used_rate) for one in ledger.policy_stats()]  # doctest: +SKIP
         """
         return self._run(calls.policy_stats(self.workspace, since))
+
+    def traces(
+        self,
+        *,
+        since: datetime | None = None,
+        marked: bool | None = None,
+        preset: str | None = None,
+        weights: Weights | Mapping[str, float] | None = None,
+        limit: int | None = None,
+        page_size: int = DEFAULT_PAGE,
+        after: Mapping[str, Any] | None = None,
+    ) -> Traces:
+        """The workspace's recalls, the newest first: what was asked, what came back, what became of it.
+
+        - `since`: only from then on; with a time zone. `marked`: only those of which something was marked as
+          used or ignored, or only the others.
+        - `preset`, `weights`: score what was returned again, from the components that the trace keeps:
+          `score_again` and `rank_again` of an item. What was not returned then is not there.
+        - `limit`: stop after so many; None: all. `page_size`: 1 to 100 a request. `after`: as in `timeline`.
+
+        Example:
+            >>> [trace.query for trace in ledger.traces(marked=True, limit=10)]  # doctest: +SKIP
+        """
+        ask = partial(
+            asking.traces, self.workspace, since=since, marked=marked, preset=preset, weights=weights
+        )
+        return Traces(self._run, walk(ask, after=after, limit=limit, page_size=page_size))
 
     def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
         """Delete the oldest traces before a moment (with a time zone), at most `limit` of them a call.
@@ -149,6 +182,23 @@ class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder], AsyncEmb
     async def policy_stats(self, *, since: datetime | None = None) -> list[PolicyStats]:
         """As `RankedLedger.policy_stats`."""
         return await self._run(calls.policy_stats(self.workspace, since))
+
+    def traces(
+        self,
+        *,
+        since: datetime | None = None,
+        marked: bool | None = None,
+        preset: str | None = None,
+        weights: Weights | Mapping[str, float] | None = None,
+        limit: int | None = None,
+        page_size: int = DEFAULT_PAGE,
+        after: Mapping[str, Any] | None = None,
+    ) -> AsyncTraces:
+        """As `RankedLedger.traces`, for `async for`."""
+        ask = partial(
+            asking.traces, self.workspace, since=since, marked=marked, preset=preset, weights=weights
+        )
+        return AsyncTraces(self._run, walk(ask, after=after, limit=limit, page_size=page_size))
 
     async def prune_traces(self, *, before: datetime, limit: int = 1000) -> Pruned:
         """As `RankedLedger.prune_traces`."""

@@ -30,6 +30,7 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType(
         "prune_traces": "prune_traces",
         "recall_decisions": "recall",
         "recall_policy_stats": "policy_stats",
+        "recall_traces": "traces",
         "record_decision": "record",
         "record_decisions": "record_many",
         "set_decision_importance": "set_importance",

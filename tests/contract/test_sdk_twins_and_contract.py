@@ -28,6 +28,7 @@ TWINS = {"close": "aclose", "__enter__": "__aenter__", "__exit__": "__aexit__"}
 OWN_TYPES = {
     ("timeline", "return"),  # walked with for, and with async for
     ("pending", "return"),
+    ("traces", "return"),
     ("record_many", "decisions"),  # asynchronous iterables too
     ("__enter__", "return"),
 }
@@ -151,6 +152,15 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.mark_usage("w", answers.REQUEST, used=answers.MEMORY, ignored=answers.OTHER, reason="r"),
     calls.policy_stats("w", datetime.now(UTC)),
     calls.prune_traces("w", datetime.now(UTC), 5),
+    asking.traces(
+        "w",
+        since=datetime.now(UTC),
+        marked=True,
+        preset="tuned",
+        weights=rl.Weights(1, 1, 1, 1),
+        after={"request_id": "r"},
+        page_size=5,
+    ),
     calls.enroll_missing("w", 5),
     calls.check_copies("w", after=answers.MEMORY, limit=5, mend=True),
     calls.settings("w"),

@@ -438,3 +438,28 @@ def test_a_workspace_that_is_read_anew_is_waited_for(
     ledger.settings()
     assert route.calls[0].request.extensions["timeout"]["read"] == waits_for
     assert other.calls[0].request.extensions["timeout"]["read"] == timeout
+
+
+def test_traces_are_asked_for_page_by_page_and_scored_again(server: respx.MockRouter, ledger: Driver) -> None:
+    item = {"memory_id": str(answers.MEMORY), "rank": 2, "used": True, "rank_again": 1, "new": "field"}
+    trace = {
+        "request_id": str(answers.REQUEST), "query": "q", "created_at": "2026-01-01T00:00:00Z", "policy": "vector",
+        "arguments": {"p_match_count": 10}, "items": [item],
+    }  # fmt: skip
+    cursor = {"created_at": "2026-01-01T00:00:00Z", "request_id": str(answers.REQUEST)}
+    route = server.post("/recall_traces").mock(
+        side_effect=[
+            httpx.Response(200, json={"traces": [trace, trace], "weights": {"recency": 0}, "next": cursor}),
+            httpx.Response(200, json={"traces": [trace], "weights": None, "next": None}),
+        ]
+    )
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    found = ledger.walked(ledger.traces(since=since, marked=True, weights={"recency": 0}, page_size=2))
+    assert [one.items[0].rank_again for one in found] == [1, 1, 1]
+    first, second = (json.loads(call.request.content) for call in route.calls)
+    assert first == {
+        "p_workspace_id": "acme", "p_since": since.isoformat(), "p_marked": True, "p_limit": 2, "p_w_recency": 0,
+    }  # fmt: skip
+    assert second == first | {"p_after": cursor}
+    with pytest.raises(rl.InvalidArgumentError, match="page_size"):
+        ledger.traces(page_size=101)

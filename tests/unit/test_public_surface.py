@@ -49,6 +49,7 @@ CORE = [
     "settings",
     "stewardship",
     "timeline",
+    "traces",
     "upkeep",
     "wire",
     "wording",

@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "status": "doctor",
         "supersede": "supersede",
         "timeline": "timeline",
+        "traces": "eval replay",
         "unlink": "unlink",
     }
 )
