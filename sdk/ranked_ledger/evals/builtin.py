@@ -12,7 +12,7 @@ dropped, and no number is set so that one wins. Nine of each kind:
 - `dependency`: asks what another decision rests on, and names that one too.
 - `rationale`: asks by the reason, which stands in no other decision about this part.
 
-Questions use other words than decisions, for the matter always and for the part in a third of the cases.
+Questions use other words than decisions, for the matter always and for the part in a quarter of the cases.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ranked_ledger.evals.builtin_streams import STEPS, Made, Slot, Stream, works
 from ranked_ledger.evals.builtin_trades import WORKSPACES
 from ranked_ledger.evals.cases import Dataset, Question
 
-DEFAULT_SEED: Final = 1
+DEFAULT_SEED: Final = 0
 KINDS: Final = ("early_answer", "superseded", "contradiction", "look_alike", "dependency", "rationale")
 # Each of the six streams is asked each kind once, and one half of the kinds once more.
 _MORE: Final = (KINDS[:3], KINDS[3:])
 _EARLY: Final = STEPS // 5
 _LATE: Final = STEPS * 7 // 10
-_BY_ALIAS: Final = 1 / 3  # how often a question calls a part by its other name
+_BY_ALIAS: Final = 1 / 4  # how often a question calls a part by its other name
 _SORTS: Final = ("changed", "turned_down", "forgotten")
 
 

@@ -214,7 +214,8 @@ class Stream:
         ]
         for _ in range(min(count, len(grounds))):
             weights = [
-                (1 + self._dependents.get(one.key, 0)) * (6 if one.slot and one.slot.part == slot.part else 1)
+                (1 + min(3, self._dependents.get(one.key, 0)))
+                * (6 if one.slot and one.slot.part == slot.part else 1)
                 for one in grounds
             ]
             ground = self._draw.choices(grounds, weights)[0]
