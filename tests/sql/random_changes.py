@@ -38,7 +38,7 @@ _UPSERT_THOUGHT = (
     + " on conflict (id) do update set embedding = excluded.embedding, content = excluded.content"
 )
 _UPSERT_MEMORY = (
-    INSERT_MEMORIES + " on conflict (id) do update set content = excluded.content, thought_id = excluded.thought_id,"
+    INSERT_MEMORIES + " on conflict (id) do update set content = excluded.content, summary = excluded.summary, thought_id = excluded.thought_id,"
     " lifecycle_status = excluded.lifecycle_status, task_id = excluded.task_id"
 )  # fmt: skip
 _MERGE_THOUGHTS = """
@@ -59,7 +59,7 @@ class Changes:
 
     FOLLOWED = frozenset(
         (
-            *("remember", "copy", "upsert_memories", "edit", "edit_both", "move", "retype", "forget", "unenrol", "restep"),
+            *("remember", "copy", "upsert_memories", "edit", "edit_both", "sum_up", "move", "retype", "forget", "unenrol", "restep"),
             *("record", "empty", "configure", "mend"),
         )
     )  # fmt: skip
@@ -70,7 +70,7 @@ class Changes:
         weights: dict[Change, int] = {
             self.reembed: 8, self.unembed: 3, self.swap: 3, self.upsert_thoughts: 4, self.merge_thoughts: 2,
             self.host_upsert: 3, self.repoint: 4, self.forget_thought: 3, self.remember: 6, self.copy: 3,
-            self.upsert_memories: 4, self.edit: 6, self.edit_both: 3, self.flip: 8, self.move: 5, self.retype: 4,
+            self.upsert_memories: 4, self.edit: 6, self.edit_both: 3, self.sum_up: 4, self.flip: 8, self.move: 5, self.retype: 4,
             self.forget: 4, self.review: 4, self.weigh: 4, self.pin: 3, self.reason: 4, self.restep: 3, self.unenrol: 1,
             self.mend: 1, self.link: 6, self.unlink: 4, self.turn_edge: 2, self.relabel_edge: 3, self.configure: 1,
             self.calibrate: 3, self.record: 3, self.verb: 6, self.empty: 1,
@@ -203,6 +203,13 @@ class Changes:
         text = self.world.rationale() or self.world.sentence()
         connection.execute(
             "update agent_memories set content = %s where id = any(%s)", (text, self.memories(connection, 3))
+        )
+
+    def sum_up(self, connection: Connection) -> None:
+        connection.execute(
+            "update agent_memories set summary = %s, content = case when %s then content || ' ' || content else content end"
+            " where id = any(%s)",
+            (self.world.summary(), self.rand.random() < 0.2, self.memories(connection, 3)),
         )
 
     def edit_both(self, connection: Connection) -> None:

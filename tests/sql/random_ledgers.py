@@ -90,6 +90,24 @@ class World:
             return "invoice ledger " * 600 + self.sentence()
         return self.sentence() if kind < 0.4 else None
 
+    def summary(self) -> str:
+        """Of the words that the texts have; without any; said twice; longer than what is read of it."""
+        kind = self.rand.choices(
+            ("sentence", "plain", "none", "empty", "twice", "long"), (60, 15, 8, 7, 8, 2)
+        )[0]
+        match kind:
+            case "plain":
+                return "a summary"
+            case "none":
+                return "of the and"
+            case "empty":
+                return ""
+            case "twice":
+                return "invoice payment invoice invoices"
+            case "long":
+                return " ".join(self.rand.choices(WORDS, k=400))
+        return self.sentence()
+
     def importance(self) -> float:
         return self.rand.choice((0, 0, 0.5, 0.5, 0.33, 0.99, 1, 1))
 
@@ -116,7 +134,7 @@ class World:
             "project_id": rand.choice(PROJECTS),
             "task_id": rand.choice(TASKS),
             "memory_type": rand.choice(("decision",) * 15 + ("lesson",)),
-            "summary": "a summary",
+            "summary": self.summary(),
             "content": self.sentence(),
             "lifecycle_status": rand.choice(LIFECYCLES),
             "confidence": self.importance(),
@@ -200,16 +218,24 @@ class Call:
     config: str = "pg_catalog.english"
 
     @property
+    def is_tuned(self) -> bool:
+        return self.arguments.get("p_preset") == "tuned"
+
+    @property
     def reference(self) -> dict[str, Any]:
         a = self.arguments
 
-        def positive(name: str, default: float) -> float:
+        def positive(name: str, default: float | None) -> float | None:
             value = a.get(name)
             return value if value is not None and 0 < value < math.inf else default
 
         def given(name: str, default: Any) -> Any:
             value = a.get(name)
             return default if value is None else value
+
+        def preset(published: Any) -> Any:
+            """Of the tuned preset the reference asks the server."""
+            return None if self.is_tuned else published
 
         return {
             "workspace": a["p_workspace_id"],
@@ -220,21 +246,22 @@ class Call:
             "task": a.get("p_task_id"),
             "current_step": a.get("p_current_step"),
             "retired": given("p_include_superseded", False),
-            "half_life": positive("p_half_life_steps", 30),
-            "saturation": positive("p_dependency_saturation", 3),
-            "count": int(positive("p_match_count", 10)),
-            "w_similarity": a.get("p_w_similarity", 0.45),
-            "w_importance": a.get("p_w_importance", 0.25),
-            "w_recency": a.get("p_w_recency", 0.15),
-            "w_dependency": a.get("p_w_dependency", 0.15),
+            "half_life": positive("p_half_life_steps", preset(30)),
+            "saturation": positive("p_dependency_saturation", preset(3)),
+            "count": int(positive("p_match_count", 10) or 10),
+            "w_similarity": given("p_w_similarity", preset(0.45)),
+            "w_importance": given("p_w_importance", preset(0.25)),
+            "w_recency": given("p_w_recency", preset(0.15)),
+            "w_dependency": given("p_w_dependency", preset(0.15)),
+            "w_summary": given("p_w_summary", preset(0)),
             "only_confirmed": given("p_only_confirmed", False),
             "personal": given("p_include_personal", True),
-            "stale": given("p_include_stale", False),
+            "stale": given("p_include_stale", preset(False)),
             "min_relevance": a.get("p_min_relevance"),
             "floor": a.get("p_similarity_floor"),
             "ceiling": a.get("p_similarity_ceiling"),
-            "fusion": given("p_fusion", "none"),
-            "fusion_weight": given("p_fusion_weight", 0.5),
+            "fusion": given("p_fusion", preset("none")),
+            "fusion_weight": given("p_fusion_weight", preset(0.5)),
             "model": a.get("p_embedding_model"),
         }
 
@@ -263,11 +290,11 @@ def random_call(world: World, relevances: list[float] | None = None) -> Call:
     maybe("p_task_id", None, "invoicing", "search", "")
     maybe("p_current_step", None, 0, 50, 1000, 2_000_000_000, 2_147_483_647, -5)
     maybe("p_match_count", None, 0, -1, 1, 2, 3, 5, 20, 999, 1000, 10_000, chance=0.8)
-    for weight in ("similarity", "importance", "recency", "dependency"):
+    maybe("p_preset", None, "published", "tuned", "tuned", "tuned", "tuned", chance=0.6)
+    for weight in ("similarity", "importance", "recency", "dependency", "summary"):
         # not more for recency: where it is cut off, 0 and 1e-304 are the same
-        maybe(
-            f"p_w_{weight}", 0, 0, 1, 0.2, 1000, 1e290 if weight == "recency" else 1e300, 1e-300, chance=0.2
-        )
+        most = 1e290 if weight == "recency" else 1e300
+        maybe(f"p_w_{weight}", None, 0, 0, 1, 0.2, 1000, most, 1e-300, chance=0.2)
     maybe("p_half_life_steps", None, 0, -1, 0.001, 1, 30, 1e9, math.inf, math.nan)
     maybe("p_dependency_saturation", None, 0, 0.5, 1, 2, 1e9, math.inf, math.nan)
     maybe("p_include_superseded", None, False, True, True)

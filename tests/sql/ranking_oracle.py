@@ -14,6 +14,7 @@ from tests.sql.random_ledgers import Call
 from tests.sql.rpc import call as call_function
 
 REFERENCE = (Path(__file__).parent / "reference.sql").read_text(encoding="utf-8")
+REFERENCE_TUNED = (Path(__file__).parent / "reference_tuned.sql").read_text(encoding="utf-8")
 PUBLISHED = (Path(__file__).parent / "published.sql").read_text(encoding="utf-8")
 
 Row = dict[str, Any]
@@ -29,7 +30,8 @@ def match(connection: Connection, arguments: dict[str, Any]) -> list[Row]:
 
 def oracle(connection: Connection, call: Call) -> list[Row]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(REFERENCE, call.reference).fetchall()
+        reference = REFERENCE_TUNED if call.is_tuned else REFERENCE
+        rows = cursor.execute(reference, call.reference).fetchall()
     return [
         {"ranking_score" if name == "score" else name: value for name, value in row.items()} for row in rows
     ]

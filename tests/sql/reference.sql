@@ -1,5 +1,5 @@
 -- The oracle: docs/ranking in one plain query, in words of its own. No index trick, no stored lexemes, no function of ours;
--- what match_decision_ledger answers has to equal this.
+-- what match_decision_ledger answers has to equal this. The tuned preset has its own (reference_tuned.sql).
 with ledger as (
   select l.*, max(l.step_index) filter (where l.step_index <= 1000000000)
                 over (partition by l.project_id, l.task_id) as newest_step
@@ -29,13 +29,19 @@ scale as (
 query as (
   select %(text)s::text as text, %(vector)s::vector as vector,
          (select string_agg(ltrim(quote_literal(lexeme), ' E'), '|')::tsquery
-          from unnest(to_tsvector(%(config)s::regconfig, %(text)s::text))) as any_word
+          from unnest(to_tsvector(%(config)s::regconfig, %(text)s::text))) as any_word,
+         tsvector_to_array(to_tsvector(%(config)s::regconfig, %(text)s::text)) as words
 ),
 parts as materialized (
   select d.*, coalesce(n.live_dependents, 0) as live_dependents,
          nullif(1 - (d.embedding <=> q.vector), 'NaN') as similarity,
          10 * coalesce(ts_rank_cd(to_tsvector(%(config)s::regconfig, d.content || ' ' || coalesce(d.rationale, '')),
                                   q.any_word), 0)::float8 as x,
+         case when q.text is not null and %(w_summary)s::float8 > 0 then coalesce((
+           select count(*) filter (where w.lexeme = any (q.words)) / nullif(count(*), 0)::float8
+           from unnest(to_tsvector(%(config)s::regconfig, d.content || ' ' || coalesce(d.rationale, ''))
+                       || setweight(to_tsvector(%(config)s::regconfig, left(d.summary, 2000)), 'A')) as w
+           where 'A' = any (w.weights)), 0) else 0 end as summary_match,
          greatest(0, greatest(coalesce(%(current_step)s::bigint, 0), d.newest_step) - d.step_index) as step_distance
   from decisions d cross join query q left join dependents n on n.memory_id = d.memory_id
   where (%(project)s::text is null or d.project_id = %(project)s::text)
@@ -73,8 +79,9 @@ select memory_id, summary, content, rationale, step_index, importance::float8, p
        relevance, relevance_source, recency, dependency_boost,
        %(w_similarity)s::float8 * relevance + %(w_importance)s::float8 * importance::float8
          + %(w_recency)s::float8 * recency + %(w_dependency)s::float8 * dependency_boost
+         + %(w_summary)s::float8 * summary_match
          - case when lifecycle_status = 'active' then 0 else 0.30 end as score,
-       project_id, task_id, similarity, text_relevance, step_distance, live_dependents
+       project_id, task_id, similarity, text_relevance, step_distance, live_dependents, summary_match
 from components
 where %(min_relevance)s::float8 is null or relevance >= %(min_relevance)s::float8
 order by pinned desc, score desc, step_index desc, memory_id

@@ -40,7 +40,12 @@ def ask_both(connection: Connection, call: Call) -> tuple[Any, Any]:
 def published_call(world: World) -> Call:
     """Without what only ours knows, and mostly with a half-life that bears the steps of a billion."""
     drawn = random_ledgers.random_call(world).arguments
-    arguments = {name: value for name, value in drawn.items() if name in PUBLISHED_ARGUMENTS}
+    arguments = {
+        name: value
+        for name, value in drawn.items()
+        # of no weight it makes no score
+        if name in PUBLISHED_ARGUMENTS and not (name.startswith("p_w_") and value is None)
+    }
     half_lives = (1e8, 1e9, 1e12, arguments.get("p_half_life_steps"))
     saturation = arguments.get("p_dependency_saturation")
     # NaN and infinity are positive to it, and mean the default to ours

@@ -27,6 +27,7 @@ comment on function ranked_ledger.text_of_shares(float8, int, float8) is
 
 -- Document frequencies come from the postings: those of all decisions, in force or not. The number of decisions is that of those
 -- that are not retired, which an index holds; a word that stands in more of them than there are is as common as can be.
+-- Here a copy that lags would show in the score of every other decision, so those that are marked are counted from the tables.
 create or replace function ranked_ledger.word_weights(p_workspace_key bigint, p_terms bigint[])
 returns float8[] language plpgsql stable
 set search_path = public, extensions, pg_temp
@@ -38,14 +39,37 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_documents bigint;
+  v_stale     uuid[];
+  v_left_out  int[]; -- row numbers whose postings are nobody's, or may be of other words
 begin
   if p_terms = '{}' then
     return '{}';
   end if;
-  select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
-  return array(
-    select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
-    from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+  v_stale := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key);
+  v_left_out := array(select d.row_no from ranked_ledger.dead_rows d
+                      union all
+                      select s.row_no from ranked_ledger.standings s where s.memory_id = any (v_stale));
+  if v_stale = '{}' and v_left_out = '{}' then
+    select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
+    return array(
+      select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
+      from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+  end if;
+  return (
+    with due as materialized (
+      select d.is_retired, d.search_lexemes from ranked_ledger.standings_due(v_stale) d where d.workspace_key = p_workspace_key),
+    document as (
+      select (select count(*) from ranked_ledger.standings s
+              where s.workspace_key = p_workspace_key and not s.is_retired and s.memory_id <> all (v_stale))
+             + (select count(*) from due where not due.is_retired) as documents),
+    found as materialized (
+      select x.term from due cross join lateral ranked_ledger.terms_of(p_workspace_key, due.search_lexemes) as x
+      where x.term = any (p_terms))
+    select array_agg(ranked_ledger.rarity(
+             document.documents,
+             (select count(*) from ranked_ledger.postings p where p.term = t.term and p.row_no <> all (v_left_out))
+             + (select count(*) from found where found.term = t.term)) order by t.place)
+    from document cross join unnest(p_terms) with ordinality as t (term, place));
 end
 $$;
 
