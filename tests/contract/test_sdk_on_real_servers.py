@@ -471,6 +471,7 @@ def test_the_database_has_the_counts_of_the_sdk(ledger: Driver) -> None:
         assert caught.value.code == "22023"
     for function, body in (
         ("list_decisions", {"p_limit": arguments.MAX_PAGE + 1}),
+        ("recall_traces", {"p_limit": arguments.MAX_TRACES + 1}),
         ("prune_traces", {"p_before": "2026-01-01T00:00:00Z", "p_limit": arguments.MAX_PRUNED + 1}),
         ("record_decisions", {"p_decisions": [{"content": "x"}] * (calls.MAX_BATCH + 1)}),
         (

@@ -1,7 +1,9 @@
-"""`ranked-ledger eval`, what reads a log: report, compare."""
+"""`ranked-ledger eval`, what reads a log or a workspace's traces: report, compare, replay."""
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +11,11 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ranked_ledger import Weights
 from ranked_ledger.cli import failures, tables
-from ranked_ledger.cli.connection import AsJson
+from ranked_ledger.cli.connection import EMBEDDINGS_VARIABLE, AsJson, Workspace, connect
 from ranked_ledger.cli.output import one_line, plain, show
+from ranked_ledger.cli.progress import bar
 
 Log = Annotated[Path, typer.Argument(help="What `eval run` wrote.", exists=True, dir_okay=False)]
 Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Of the questions, for the intervals.")]
@@ -22,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to `ranked-ledger eval`."""
     app.command(epilog="Example: ranked-ledger eval report run.jsonl --html report.html")(report)
     app.command(epilog="Example: ranked-ledger eval compare before.jsonl after.jsonl")(compare)
+    app.command(epilog="Example: ranked-ledger eval replay -w acme --preset tuned")(replay)
 
 
 def report(
@@ -73,6 +78,67 @@ def compare(
     for name, one in found.tables.items():
         parts += [Text(), Text(name, style="bold"), _table(one)]
     show(document, lambda: Group(*parts), as_json=as_json)
+
+
+def replay(
+    workspace: Workspace,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="published or tuned; tuned where no weight is given.")
+    ] = None,
+    relevance: Annotated[float | None, typer.Option(help="Weight of relevance.")] = None,
+    importance: Annotated[float | None, typer.Option(help="Weight of importance.")] = None,
+    recency: Annotated[float | None, typer.Option(help="Weight of recency.")] = None,
+    dependency: Annotated[float | None, typer.Option(help="Weight of dependency.")] = None,
+    half_life_steps: Annotated[
+        float | None, typer.Option("--half-life-steps", help="Recency is exp(-steps / this).")
+    ] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only recalls from then on (UTC).")] = None,
+    marked: Annotated[
+        bool | None,
+        typer.Option("--marked/--unmarked", help="Only those of which something was marked; or the others."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The newest so many recalls.")] = 200,
+    ask: Annotated[
+        bool, typer.Option("--ask/--no-ask", help="Ask again as of then; or only reorder what was returned.")
+    ] = True,
+    markdown: Markdown = None,
+    resamples: Resamples = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """What a workspace's own recalls would have answered under other weights, against what was used.
+
+    Nothing is written: no trace, no count. A question that had a vector is asked again only where an
+    embedding service is configured; otherwise what was returned is put in order again.
+    """
+    try:
+        from ranked_ledger.evals import replay as replaying  # noqa: PLC0415  the extra may be missing
+    except ModuleNotFoundError as missing:
+        raise failures.MissingExtra(missing.name, "evals") from None
+    chosen = Weights(relevance=relevance, importance=importance, recency=recency, dependency=dependency)
+    with connect(workspace, spin=False) as ledger, bar() as advance:
+        found = replaying.replay(
+            ledger,
+            preset=preset,
+            weights=None if chosen == Weights() else chosen,
+            half_life_steps=half_life_steps,
+            since=None if since is None else since.replace(tzinfo=since.tzinfo or UTC),
+            marked=marked,
+            limit=limit,
+            ask=ask,
+            vectors=bool(os.environ.get(EMBEDDINGS_VARIABLE, "").strip()),
+            resamples=resamples,
+            on_progress=advance,
+        )
+    if markdown is not None:
+        from ranked_ledger.evals import table  # noqa: PLC0415
+
+        lines = "\n".join(f"- {one}" for one in found.sentences())
+        markdown.write_text(f"{lines}\n\n{table.markdown(found.moved())}\n", encoding="utf-8")
+    show(
+        found.as_dict(),
+        lambda: Group(*map(one_line, found.sentences()), Text(), _table(found.moved())),
+        as_json=as_json,
+    )
 
 
 def _report(log: Path, html: Path | None, markdown: Path | None, resamples: int) -> tuple[Any, Any]:
