@@ -59,7 +59,7 @@ eval: setup ## recall policies measured: the built-in streams, and real projects
 	@for data in built-in $(wildcard $(EVAL_DATA)); do \
 	  name=$$(basename $$data); \
 	  $(BIN)/python -m ranked_ledger.cli eval run --data $$data --out build/eval/$$name.jsonl $(ARGS) && \
-	  $(BIN)/python -m ranked_ledger.cli eval report build/eval/$$name.jsonl || exit 1; \
+	  $(BIN)/python -m ranked_ledger.cli eval report build/eval/$$name.jsonl --markdown build/eval/$$name.md || exit 1; \
 	done
 
 check: setup ## formatters, linters, strict types, import contracts, SQL lint, generated files up to date

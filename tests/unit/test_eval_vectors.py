@@ -13,7 +13,7 @@ import respx
 
 from ranked_ledger.evals import vectors
 from ranked_ledger.evals.errors import EvalError
-from ranked_ledger.evals.vectors import TextKind, Vector, embed, model_of, similarity_range
+from ranked_ledger.evals.vectors import TextKind, embed, model_of
 
 
 class Counting:
@@ -125,20 +125,6 @@ def test_a_wrong_embedding_is_refused(name: str, said: str) -> None:
 
 def test_none_is_no_model() -> None:
     assert model_of("none") is None
-
-
-def test_the_range_of_a_model_comes_from_its_decisions() -> None:
-    rand = np.random.default_rng(1)
-    base = rand.standard_normal(16)
-    close: list[Vector] = [_unit(base + 0.1 * rand.standard_normal(16)) for _ in range(60)]
-    low, high = similarity_range(close)
-    assert 0.8 < low < high <= 1
-    assert similarity_range(close[:1]) == (0.0, 1.0)
-    assert similarity_range([close[0]] * 3) == (0.0, 1.0)
-
-
-def _unit(vector: np.ndarray) -> Vector:
-    return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 def test_wordllama_is_loaded_from_its_wheel_and_leaves_logging_alone(cache: Path) -> None:

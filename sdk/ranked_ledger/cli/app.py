@@ -16,6 +16,7 @@ from ranked_ledger.cli import (
     deciding,
     demo,
     evaluating,
+    evaluating_reports,
     failures,
     installing,
     memory,
@@ -56,6 +57,7 @@ app.add_typer(configuring.commands, name="settings")
 for part in (memory_office, memory_upkeep):
     memory.commands.add_typer(part.commands)
 app.add_typer(memory.commands, name="memory")
+evaluating_reports.register(evaluating.commands)
 app.add_typer(evaluating.commands, name="eval")
 app.add_typer(patching.commands, name="patch")
 app.add_typer(stack.app, name="stack")

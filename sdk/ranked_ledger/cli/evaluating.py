@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from ranked_ledger.cli import evaluating_reports, failures
+from ranked_ledger.cli import failures
 from ranked_ledger.cli.connection import EMBEDDINGS_KEY_VARIABLE, AsJson
 from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
@@ -38,7 +38,6 @@ real workspace recalled. It needs the extra: pip install 'ranked-ledger[evals]'.
 """,
     epilog="Example: ranked-ledger eval run --embedding none",
 )
-evaluating_reports.register(commands)
 
 
 @commands.command(

@@ -112,6 +112,12 @@ class Session:
         )
         return _only(self._connection.execute(_EXAMINE, given, prepare=True).fetchone())
 
+    def fit_range(self, workspace: str, model: str) -> list[float]:
+        """Have the ledger measure which cosines count as 0 and as 1; gives the two."""
+        query = "select fit_similarity_range(%s, %s)"
+        fitted = _only(self._connection.execute(query, (workspace, model)).fetchone())["fitted"]
+        return [fitted["floor"], fitted["ceiling"]]
+
     def matches(self, asked: Asked) -> int:
         """How many decisions of the workspace have any word of the question."""
         query = "select ranked_ledger_evals.matches(%s, %s)"

@@ -19,7 +19,7 @@ from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.ground import Ground, ground
 from ranked_ledger.evals.loading import Loaded, Replay
 from ranked_ledger.evals.log import Row, Writer
-from ranked_ledger.evals.vectors import Vectors, similarity_range
+from ranked_ledger.evals.vectors import Vectors
 
 Progress = Callable[[str, int, int], object]
 
@@ -36,6 +36,8 @@ COMPONENTS: Final = (
 READ: Final = 5
 """Of a list of hits an agent reads the first few: a retired one among them misleads."""
 SUCCESSOR_WITHIN: Final = 10
+_FIRST_FIT: Final = 10  # decisions with a vector, below which the ledger fits no range
+_FIT_AGAIN: Final = 1.5
 _TIMEOUT: Final = 120.0
 
 
@@ -158,6 +160,7 @@ class _Run:
     on_progress: Progress
     loaded: Loaded = field(default_factory=Loaded)
     ranges: dict[str, list[float]] = field(default_factory=dict)
+    fitted: dict[str, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def go(self) -> None:
@@ -179,23 +182,24 @@ class _Run:
                     self.vectors,
                     self.loaded,
                 )
-                self._set_range(replay)
                 inside = [
                     one for one in self.dataset.questions if self.dataset.workspace_of(one.stream) == name
                 ]
                 for question in sorted(inside, key=lambda one: (one.asked_at_step, one.id)):
                     self.on_progress(f"loading {name}", self.log.rows, total)
                     replay.until(question.asked_at_step)
+                    self._fit_range(session, replay, workspace)
                     self.on_progress(f"asking {name}", self.log.rows, total)
                     self._ask(session, replay, workspace, question)
 
-    def _set_range(self, replay: Replay) -> None:
-        if self.vectors is None:
-            return
-        inside = self.dataset.records_of(replay.workspace)
-        low, high = similarity_range([self.vectors.passage(one.embedded_text) for one in inside])
-        replay.ledger.set_similarity_range(self.vectors.model, floor=low, ceiling=high)
-        self.ranges[replay.workspace] = [low, high]
+    def _fit_range(self, session: Session, replay: Replay, workspace: str) -> None:
+        """As whoever keeps a ledger does it: from what is there, again when it has grown by half."""
+        grown = len(replay.ids) >= _FIRST_FIT and len(replay.ids) >= _FIT_AGAIN * self.fitted.get(
+            workspace, 0
+        )
+        if self.vectors is not None and grown:
+            self.fitted[workspace] = len(replay.ids)
+            self.ranges[replay.workspace] = session.fit_range(workspace, self.vectors.model)
 
     def _ask(self, session: Session, replay: Replay, workspace: str, question: Question) -> None:
         vectors = self.vectors
@@ -248,8 +252,13 @@ def _hit(hit: Mapping[str, Any], place: int, answer: Answer, replay: Replay) -> 
         "lifecycle": hit["lifecycle_status"],
         "tokens": hit["tokens"],
         "workspace": answer.workspaces.get(hit["memory_id"]),
-        "components": {name: hit[name] for name in COMPONENTS if name in hit},
+        "components": {name: _short(hit[name]) for name in COMPONENTS if name in hit},
     }
+
+
+def _short(value: object) -> object:
+    """Six digits are enough to read a component by, and half of the log."""
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _without_successor(hits: Sequence[Row], replay: Replay) -> list[str]:

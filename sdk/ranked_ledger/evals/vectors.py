@@ -29,8 +29,6 @@ TextKind = Literal["passage", "query"]
 Progress = Callable[[str, int, int], object]
 
 _PORTION: Final = 20
-_FLOOR_PERCENTILE: Final = 1.0
-_CEILING_PERCENTILE: Final = 99.9
 
 
 class Model(Protocol):
@@ -207,20 +205,6 @@ def _made(model: Model, portion: Sequence[tuple[TextKind, str]]) -> dict[tuple[T
 def _known(kept: sqlite3.Connection, key: bytes) -> Vector | None:
     row = kept.execute("select vector from vectors where key = ?", (key,)).fetchone()
     return None if row is None else np.frombuffer(row[0], dtype=np.float32)
-
-
-def similarity_range(passages: Sequence[Vector]) -> tuple[float, float]:
-    """The cosines that count as 0 and as 1, from those between decisions: no answer is looked at.
-
-    One rule for every model: the 1st and the 99.9th percentile of all pairs.
-    """
-    if len(passages) < 2:
-        return 0.0, 1.0
-    matrix = np.stack(passages)
-    pairs = (matrix @ matrix.T)[np.triu_indices(len(matrix), k=1)]
-    floor, ceiling = np.percentile(pairs, [_FLOOR_PERCENTILE, _CEILING_PERCENTILE])
-    low, high = max(-1.0, round(float(floor), 4)), min(1.0, round(float(ceiling), 4))
-    return (low, high) if low < high else (0.0, 1.0)
 
 
 @contextlib.contextmanager
