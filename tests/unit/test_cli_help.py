@@ -25,6 +25,7 @@ REACHED_OTHERWISE = {
     "from_env": "every command",
     "from_postgrest": "a command line has a URL and a key in its environment",
     "from_supabase": "a command line has no client to begin with",
+    "traces": "`eval replay`, by the evaluation",
 }
 
 
