@@ -65,6 +65,8 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
         names = archive.namelist()
     assert carried(wheel).keys() == {one.name for one in shipped.migrations()}
     assert "ranked_ledger/py.typed" in names
+    arms = REPOSITORY / "sdk" / "ranked_ledger" / "evals" / "sql"
+    assert {f"ranked_ledger/evals/sql/{file.name}" for file in arms.glob("*.sql")} <= set(names)
     patch = REPOSITORY / "patches" / "agent-memory-api"
     for file in patch.rglob("*"):
         if file.is_file():

@@ -133,11 +133,14 @@ def digest(model_key: str, kind: TextKind, text: str) -> bytes:
 def embed_dataset(
     model: Model, dataset: Dataset, *, cache: Path | None = None, on_progress: Progress = lambda *_: None
 ) -> Vectors:
-    """The vectors of every record and question, from the cache as far as it has them.
+    """The vectors of the questions and of the records that they are about; from the cache what it has.
 
     What was embedded stays there when the run is interrupted.
     """
-    wanted: list[tuple[TextKind, str]] = [("passage", record.embedded_text) for record in dataset.records]
+    asked_about = sorted({dataset.workspace_of(question.stream) for question in dataset.questions})
+    wanted: list[tuple[TextKind, str]] = [
+        ("passage", record.embedded_text) for name in asked_about for record in dataset.records_of(name)
+    ]
     wanted += [("query", question.ask) for question in dataset.questions]
     return Vectors(model, embed(model, wanted, cache=cache, on_progress=on_progress))
 
