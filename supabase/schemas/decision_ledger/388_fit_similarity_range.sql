@@ -14,7 +14,7 @@ begin
       and vector_dims(v.embedding) = coalesce(ranked_ledger.embedding_dimension(), vector_dims(v.embedding))
     order by reverse(v.row_no::text), v.row_no limit p_sample),
   cosine as (
-    select - (a.embedding <#> b.embedding) as value
+    select 1 - (a.embedding <=> b.embedding) as value -- the product of directions in half precision can be above 1
     from drawn a join drawn b on b.row_no > a.row_no and vector_dims(b.embedding) = vector_dims(a.embedding))
   select (select count(*) from drawn), count(*),
          percentile_cont(0.01) within group (order by c.value), percentile_cont(0.999) within group (order by c.value)
@@ -30,7 +30,9 @@ returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_spread record;
+  v_spread  record;
+  v_floor   numeric;
+  v_ceiling numeric;
 begin
   perform ranked_ledger.check_recording_workspace(p_workspace_id);
   if coalesce(p_sample, 0) not between 10 and 2000 then
@@ -39,16 +41,16 @@ begin
       hint = 'Leave it out for 300 decisions, whose 44,850 pairs are compared.';
   end if;
   select * into v_spread from ranked_ledger.cosine_spread(p_workspace_id, p_sample);
-  if v_spread.vectors < 10 or not v_spread.floor < v_spread.ceiling then
+  v_floor := round(v_spread.floor::numeric, 4);
+  v_ceiling := round(v_spread.ceiling::numeric, 4);
+  if v_spread.vectors < 10 or v_floor < v_ceiling is not true then
     raise sqlstate '22023' using
       message = format('%s decisions of this workspace have a vector that can be compared; 10 different ones are needed', v_spread.vectors),
       hint = 'Record decisions with embeddings first, or say the range by set_similarity_range.';
   end if;
-  return set_similarity_range(
-           p_workspace_id, p_embedding_model, round(v_spread.floor::numeric, 4)::float8, round(v_spread.ceiling::numeric, 4)::float8)
+  return set_similarity_range(p_workspace_id, p_embedding_model, v_floor::float8, v_ceiling::float8)
          || jsonb_build_object('fitted', jsonb_build_object(
-              'floor', round(v_spread.floor::numeric, 4), 'ceiling', round(v_spread.ceiling::numeric, 4),
-              'vectors', v_spread.vectors, 'pairs', v_spread.pairs));
+              'floor', v_floor, 'ceiling', v_ceiling, 'vectors', v_spread.vectors, 'pairs', v_spread.pairs));
 end
 $$;
 
