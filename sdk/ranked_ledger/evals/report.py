@@ -148,13 +148,14 @@ def _verdict(chief: Questions, bootstrap: Bootstrap, where: str) -> Iterator[Blo
     yield Lines(
         (f"{where}. Intervals hold {LEVEL * 100:.0f} % of {bootstrap.resamples:,} resamples of questions.",)
     )
-    for title, texts, tone in (
+    groups: tuple[tuple[str, tuple[str, ...], table.Tone], ...] = (
         ("Where ranking wins:", found.wins, "good"),
         ("Where it does not:", found.loses, "bad"),
-        ("Where nothing can be told:", found.open, ""),
-    ):
+        ("Where nothing can be told:", found.open, "best"),
+    )
+    for title, texts, tone in groups:
         yield Lines((title,))
-        yield Lines(texts or ("nowhere in this run.",), tone or "best")  # type: ignore[arg-type]
+        yield Lines(texts, tone) if texts else Lines(("nowhere in this run.",), "best")
 
 
 def _found(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
@@ -179,7 +180,7 @@ def _found(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
 
 def _costs(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
     arms = table.compared(chief.arms)
-    curves = [arm for arm in (*reversed(table.RANKED), *table.BASELINES[:4], "oracle") if arm in arms]
+    curves = [arm for arm in (*reversed(table.RANKED), *table.BASELINES[:4]) if arm in arms]
     if chief.budgets and curves:
         rates = {arm: [float(rate) for rate in chief.budget_hits[arm].mean(axis=0)] for arm in curves}
         yield plots.curves(
@@ -235,6 +236,8 @@ def _notes(run: Run, questions: Questions, bootstrap: Bootstrap) -> Iterator[Blo
         "the first ten.",
         "Tokens are a quarter of the characters, rounded up. Where no right answer is among the hits, no "
         "number of tokens reaches it; of an arm that finds less than half, the median is not found either.",
+        "In a budget, what does not fit whole is shortened to its summary: packed, results cost less "
+        "than five in full, and a larger budget may hold fewer of them, in full.",
         f"Intervals are drawn from seed {bootstrap.seed}: the same log gives the same report.",
         f"Less is better: {', '.join(name for name, more in MEASURES.items() if not more)}.",
     ]

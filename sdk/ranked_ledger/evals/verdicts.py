@@ -74,10 +74,14 @@ def _cheaper(questions: Questions) -> Iterator[tuple[int, str]]:
         yield -1, f"{first} does not reach {goal} within {questions.budgets[-1]:,} tokens."
         return
     budget, tokens = reached
+    own = smallest_budget(questions, baseline, hit_rate)
+    its = None if own is None else f"takes {own[0]:,}, with {table.whole(own[1])} on average"
+    needed = five if own is None else own[1]
     yield (
-        1 if tokens < five else -1,
+        (tokens < needed) - (tokens > needed),
         f"{first} reaches {goal} within a budget of {budget:,} tokens, with {table.whole(tokens)} on "
-        f"average: {tokens / five:.2f} of the {table.whole(five)} that {baseline} needs.",
+        f"average: {tokens / five:.2f} of the {table.whole(five)} that five results of {baseline} are; "
+        f"packed into budgets as well, {baseline} {its or 'does not reach it'}.",
     )
 
 
