@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ranked_ledger.cli import failures
 from ranked_ledger.cli.connection import EMBEDDINGS_KEY_VARIABLE, AsJson
-from ranked_ledger.cli.output import plain, say, show
+from ranked_ledger.cli.output import plain, show
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.errors import InvalidArgumentError
 from ranked_ledger.wording import counted
@@ -116,7 +116,7 @@ def run(
                 seed=seed,
                 command=shlex.join(["ranked-ledger", "eval", "run", *_given(context, data or [BUILT_IN])]),
                 on_progress=advance,
-                on_stage=say,
+                on_stage=lambda stage: advance(stage, 0, 0),
             )
     show(_document(finished), lambda: _summary(finished), as_json=as_json)
     if not finished.sound:
