@@ -73,10 +73,14 @@ LEVELS = (IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, Isolati
 def ask(connection: Connection, stream: Stream, where: str) -> None:
     for count in (1, 3, 10, 1000):
         for retired in (False, True):
-            call = Call(
-                {"p_workspace_id": stream.workspace, "p_match_count": count, "p_include_superseded": retired}
-            )
-            assert_matches(connection, call, where)
+            scope = {
+                "p_workspace_id": stream.workspace,
+                "p_match_count": count,
+                "p_include_superseded": retired,
+            }
+            assert_matches(connection, Call(scope), where)
+            tuned = {"p_preset": "tuned", "p_query": "a b 1"} if retired else {"p_preset": "tuned"}
+            assert_matches(connection, Call(scope | tuned), where)
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)

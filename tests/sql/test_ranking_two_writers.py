@@ -109,6 +109,7 @@ CHANGES: dict[str, Change] = {
     "change task": on_memory("a", task_id="another"),
     "change task of the ground": on_memory("b", task_id="another"),
     "edit": on_memory("b", content="payment payment"),
+    "sum up": on_memory("b", summary="invoice payment"),
     "review": on_memory("b", visibility="personal", review_status="confirmed"),
     "pin": on_ledger("pinned", True),
     "weigh": on_ledger("importance", 1),
@@ -154,6 +155,8 @@ QUESTIONS: list[dict[str, object]] = [
     {"p_query_embedding": AXES[1], "p_match_count": 1, "p_include_personal": False},
     {"p_match_count": 1, "p_w_dependency": 1, "p_only_confirmed": True},
     {"p_match_count": 1, "p_w_importance": 0, "p_w_dependency": 0, "p_include_stale": True},
+    {"p_preset": "tuned", "p_query": "invoice payment", "p_query_embedding": AXES[0], "p_match_count": 1000},
+    {"p_preset": "tuned", "p_query": "payment", "p_match_count": 2},
 ]  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def asked(database: Database) -> Workspace:
     rand = random.Random(0)
     for text in (*TEXTS, "invoice and ledger"):
         vector = as_vector([rand.gauss(0, 1) for _ in range(DIMENSION)]) if rand.random() < 0.5 else None
-        workspace.write(text, vector)
+        workspace.write(text, vector, summary=text if rand.random() < 0.5 else "invoice")
     database.owner.execute(
         "update agent_decision_ledger set rationale = %s where step_index in (3, 8, 20) and workspace_id = 'hostile'",
         (" ".join(HOSTILE),),
@@ -100,6 +100,10 @@ def assert_text_is_understood(workspace: Workspace, text: str, decisions: int) -
     assert {row["relevance_source"] for row in found} == {"fts"}
     assert all(0 <= row["relevance"] < 1 for row in found)
     workspace.ask(p_query=text, p_query_embedding=SOME_VECTOR, p_fusion="blend", p_match_count=4)
+    tuned = workspace.ask(p_preset="tuned", p_query=text, p_match_count=100)
+    assert len(tuned) == decisions
+    assert all(0 <= row["relevance"] < 1 and 0 <= row["summary_match"] <= 1 for row in tuned)
+    workspace.ask(p_preset="tuned", p_query=text, p_query_embedding=SOME_VECTOR, p_match_count=4)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: ascii(text)[:30])

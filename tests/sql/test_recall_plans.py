@@ -133,6 +133,15 @@ CALLS = {
         f", 'w1 w2 w3', {VECTOR}",
         {"standings_stream_idx", "postings_pkey", "decision_vectors_workspace_idx"},
     ),
+    "tuned": (", p_preset => 'tuned'", {"standings_stream_idx"}),
+    "tuned, text": (
+        ", 'w1 w2 w3', p_preset => 'tuned'",
+        {"standings_stream_idx", "standings_merit_idx", "postings_pkey"},
+    ),
+    "tuned, both": (
+        f", 'w1 w2 w3', {VECTOR}, p_preset => 'tuned'",
+        {"standings_stream_idx", "standings_merit_idx", "postings_pkey", "decision_vectors_workspace_idx"},
+    ),
     "a task": (
         f", p_task_id => 't3', p_query_embedding => {VECTOR}",
         {"standings_stream_idx", "decision_vectors_pkey"},
@@ -177,12 +186,14 @@ def test_many_are_weighed_one_by_one(planner: Connection) -> None:
             assert "id = " in str(node.get("Index Cond"))
 
 
-def test_the_standings_are_read_from_their_index_alone(ledger: Database, planner: Connection) -> None:
+@pytest.mark.parametrize("case", ["text", "tuned, text"])
+def test_the_standings_are_read_from_their_index_alone(
+    ledger: Database, planner: Connection, case: str
+) -> None:
     ledger.superuser.execute("vacuum analyze ranked_ledger.standings, ranked_ledger.postings")
-    found = [
-        node
-        for plan in plans_of(planner, "select * from match_decision_ledger('ours', 'w1 w2 w3')")
-        for node in nodes(plan)
-    ]
+    call = f"select * from match_decision_ledger('ours'{CALLS[case][0]})"
+    found = [node for plan in plans_of(planner, call) for node in nodes(plan)]
     alone = {str(node["Index Name"]) for node in found if node["Node Type"] == "Index Only Scan"}
     assert {"standings_stream_idx", "postings_pkey"} <= alone
+    postings = [node for node in found if node.get("Index Name") == "postings_pkey"]
+    assert {node["Node Type"] for node in postings} == {"Index Only Scan"}
