@@ -44,6 +44,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 MAX_BATCH: Final = 500
+DEFAULT_SAMPLE: Final = 300
 _LONGEST_CALL: Final = 65.0  # a call of the platform ends after 60
 
 
@@ -309,6 +310,16 @@ def set_similarity_range(
         raise InvalidArgumentError(f"floor must be below ceiling; they are {floor!r} and {ceiling!r}")
     body = sent(workspace_id=workspace, embedding_model=model, floor=floor, ceiling=ceiling)
     return Call("set_similarity_range", body, as_model(WorkspaceSettings))
+
+
+def fit_similarity_range(workspace: str, embedding_model: str, sample: int) -> Call[WorkspaceSettings]:
+    many = check.whole("sample", sample, minimum=check.MIN_SAMPLED, maximum=check.MAX_SAMPLED)
+    body = sent(
+        workspace_id=workspace,
+        embedding_model=check.text("embedding_model", embedding_model, max_bytes=check.MAX_NAME_BYTES),
+        sample=check.unless(DEFAULT_SAMPLE, many),
+    )
+    return Call("fit_similarity_range", body, as_model(WorkspaceSettings))
 
 
 def enroll_missing(workspace: str | None, limit: int) -> Call[Enrolled]:

@@ -28,6 +28,7 @@ FUNCTIONS: Final = (
     "count_recall_usage",
     "decision_impact",
     "enroll_missing_decisions",
+    "fit_similarity_range",
     "forget_decision",
     "get_decision",
     "get_workspace_settings",

@@ -313,12 +313,22 @@ class SimilarityRange(Answer):
     ceiling: float
 
 
+class FittedRange(Answer):
+    """What was measured: `floor` is above 1 % of the `pairs` of so many `vectors`, `ceiling` above 99.9 %."""
+
+    floor: float
+    ceiling: float
+    vectors: int
+    pairs: int
+
+
 class WorkspaceSettings(Answer):
     """What a workspace chose.
 
     - `text_config`: the text search configuration that its decisions and questions are read in.
     - `changed`: after a change, whether anything was different before; None otherwise.
     - `read_anew`: after `set_text_config`, how many decisions were read in it.
+    - `fitted`: after `fit_similarity_range`, what was measured.
     """
 
     workspace_id: str
@@ -326,6 +336,7 @@ class WorkspaceSettings(Answer):
     similarity_ranges: tuple[SimilarityRange, ...] = ()
     changed: bool | None = None
     read_anew: int | None = None
+    fitted: FittedRange | None = None
 
 
 class Enrolled(Answer):

@@ -67,6 +67,24 @@ class Upkeep(Session[httpx.Client, Embedder], Embedding):
         """
         return self._run(calls.set_similarity_range(self.workspace, embedding_model, (floor, ceiling)))
 
+    def fit_similarity_range(
+        self, embedding_model: str, *, sample: int = calls.DEFAULT_SAMPLE
+    ) -> WorkspaceSettings:
+        """Measure on the workspace's own decisions which cosines count as 0 and as 1, and keep the range.
+
+        - `embedding_model`: its name, as recalls give it; the workspace's vectors are taken to be its.
+        - `sample`: so many decisions, 10 to 2,000, are compared, each with each; the same ones every time.
+
+        The floor is what 1 % of the pairs are below, the ceiling what 99.9 % are below. It is not measured
+        again by itself: call it when there are many more decisions, or other ones. Raises
+        `InvalidArgumentError` where fewer than 10 decisions have a vector.
+
+        Example:
+            >>> ledger.fit_similarity_range("e5-small").fitted.floor           # doctest: +SKIP
+            0.7518
+        """
+        return self._run(calls.fit_similarity_range(self.workspace, embedding_model, sample))
+
     def clear_similarity_range(self, embedding_model: str) -> WorkspaceSettings:
         """Take the range of an embedding model back: its cosines count as they are.
 
@@ -174,6 +192,12 @@ class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder], AsyncEmb
     ) -> WorkspaceSettings:
         """As `RankedLedger.set_similarity_range`."""
         return await self._run(calls.set_similarity_range(self.workspace, embedding_model, (floor, ceiling)))
+
+    async def fit_similarity_range(
+        self, embedding_model: str, *, sample: int = calls.DEFAULT_SAMPLE
+    ) -> WorkspaceSettings:
+        """As `RankedLedger.fit_similarity_range`."""
+        return await self._run(calls.fit_similarity_range(self.workspace, embedding_model, sample))
 
     async def clear_similarity_range(self, embedding_model: str) -> WorkspaceSettings:
         """As `RankedLedger.clear_similarity_range`."""

@@ -19,6 +19,7 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType(
         "check_copies": "check_copies",
         "decision_impact": "impact",
         "enroll_missing_decisions": "enroll_missing",
+        "fit_similarity_range": "fit_similarity_range",
         "forget_decision": "forget",
         "get_decision": "get",
         "get_workspace_settings": "settings",

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 import ranked_ledger as rl
+from ranked_ledger import arguments, calls
 from ranked_ledger.stack import StackInfo
 from tests.contract.conftest import MakeLedger
 from tests.unit.sdk_drivers import Driver
@@ -104,6 +105,34 @@ def test_the_range_of_a_model_is_what_its_recalls_are_weighed_in(ledger: Driver)
     )
     assert ledger.clear_similarity_range("e5").similarity_ranges == ()
     assert relevance() == pytest.approx(0.8)
+
+
+def test_the_range_of_a_model_is_measured_on_what_is_recorded(ledger: Driver) -> None:
+    few = [[1.0, 0.1 * number, *[0.0] * 1534] for number in range(12)]
+    for place, numbers in enumerate(few[:9]):
+        ledger.record(f"x{place}", embedding=numbers, embedding_model="e5")
+    with pytest.raises(rl.InvalidArgumentError, match="9 decisions of this workspace") as caught:
+        ledger.fit_similarity_range("e5")
+    assert "set_similarity_range()" in str(caught.value.hint)
+    for place, numbers in enumerate(few[9:], 9):
+        ledger.record(f"x{place}", embedding=numbers, embedding_model="e5")
+    settings = ledger.fit_similarity_range("e5", sample=2000)
+    fitted = settings.fitted
+    assert fitted is not None
+    assert (fitted.vectors, fitted.pairs) == (12, 66)
+    assert 0.6 < fitted.floor < fitted.ceiling <= 1
+    (kept,) = settings.similarity_ranges
+    assert (kept.floor, kept.ceiling) == (fitted.floor, fitted.ceiling)
+    again = ledger.fit_similarity_range("e5")
+    assert (again.fitted, again.changed) == (fitted, False)
+    found = ledger.recall(embedding=few[0], embedding_model="e5", trace=False)
+    assert found.arguments["p_similarity_floor"] == fitted.floor
+    with pytest.raises(rl.InvalidArgumentError, match=r"sample must be in \[10, 2,000\]"):
+        ledger.fit_similarity_range("e5", sample=9)
+    for beyond in (arguments.MIN_SAMPLED - 1, arguments.MAX_SAMPLED + 1):
+        call = calls.fit_similarity_range(ledger.client.workspace, "e5", 50).adding(sample=beyond)
+        with pytest.raises(rl.InvalidArgumentError, match="sample is a number from 10 to 2,000"):
+            ledger._run(call)
 
 
 @pytest.fixture

@@ -166,6 +166,7 @@ EVERY_CALL: list[calls.Call[Any]] = [
     calls.settings("w"),
     calls.set_text_config("w", "german"),
     calls.set_similarity_range("w", "m", (0.1, 0.2)),
+    calls.fit_similarity_range("w", "m", 50),
 ]
 
 

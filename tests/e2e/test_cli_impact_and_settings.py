@@ -65,9 +65,17 @@ def test_a_model_has_its_range(run: Run) -> None:
     assert "No change." in run("settings", "similarity-range", "e5-small", "--clear").out
 
 
+def test_a_range_that_cannot_be_measured_yet_says_what_is_missing(run: Run) -> None:
+    record(run, "one")
+    refused = run("settings", "similarity-range", "m", "--fit", expect=2).err
+    assert "0 decisions of this workspace have a vector" in refused
+    assert "ranked-ledger settings similarity-range" in refused
+
+
 def test_a_range_that_cannot_be_meant(run: Run) -> None:
     model = ("settings", "similarity-range", "m")
-    for half in ((), ("--floor", "0.1"), ("--floor", "0.1", "--ceiling", "0.2", "--clear")):
-        assert "--floor and --ceiling, or --clear" in run(*model, *half, expect=2).err
+    both = ("--floor", "0.1", "--ceiling", "0.2")
+    for half in ((), ("--floor", "0.1"), (*both, "--clear"), (*both, "--fit"), ("--fit", "--clear")):
+        assert "--floor and --ceiling, or --fit alone, or --clear" in run(*model, *half, expect=2).err
     assert "floor must be below ceiling" in run(*model, "--floor", "0.5", "--ceiling", "0.4", expect=2).err
     assert "ceiling must be a cosine" in run(*model, "--floor", "0.5", "--ceiling", "1.5", expect=2).err

@@ -427,6 +427,19 @@ def test_a_similarity_range_is_sent_and_read(server: respx.MockRouter, ledger: D
     assert (found.changed, found.read_anew) == (True, None)
 
 
+def test_a_similarity_range_is_fitted(server: respx.MockRouter, ledger: Driver) -> None:
+    kept = {"embedding_model": "e5", "floor": 0.75, "ceiling": 0.86}
+    fitted = {"floor": 0.75, "ceiling": 0.86, "vectors": 300, "pairs": 44_850}
+    answer = answers.settings(similarity_ranges=[kept], changed=True, fitted=fitted)
+    route = server.post("/fit_similarity_range").respond(json=answer)
+    found = ledger.fit_similarity_range("e5")
+    assert found.fitted == rl.FittedRange(**fitted)
+    assert found.similarity_ranges == (rl.SimilarityRange(**kept),)
+    ledger.fit_similarity_range("e5", sample=50)
+    asked = {"p_workspace_id": "acme", "p_embedding_model": "e5"}
+    assert sent(route) == [asked, asked | {"p_sample": 50}], "what is not given is not sent"
+
+
 @pytest.mark.parametrize(("timeout", "waits_for"), [(0.5, 65.0), (300.0, 300.0)])
 def test_a_workspace_that_is_read_anew_is_waited_for(
     server: respx.MockRouter, make: MakeDriver, timeout: float, waits_for: float

@@ -49,7 +49,7 @@ def text_config(
 
 @commands.command(
     "similarity-range",
-    epilog="Example: ranked-ledger settings similarity-range e5-small --floor 0.75 --ceiling 0.86 -w acme",
+    epilog="Example: ranked-ledger settings similarity-range e5-small --fit -w acme",
 )
 def similarity_range(
     model: Annotated[
@@ -58,19 +58,25 @@ def similarity_range(
     workspace: Workspace,
     floor: Annotated[float | None, typer.Option(help="The cosine that counts as 0.")] = None,
     ceiling: Annotated[float | None, typer.Option(help="The cosine that counts as 1.")] = None,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Measure both on the workspace's own decisions, at least 10.")
+    ] = False,
     clear: Annotated[
         bool, typer.Option("--clear", help="Take the range back: cosines count as they are.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say which cosines of an embedding model count as 0 and as 1."""
+    """Say which cosines of an embedding model count as 0 and as 1, or have them measured."""
     with connect(workspace) as ledger:
-        if clear and floor is None and ceiling is None:
-            settings = ledger.clear_similarity_range(model)
-        elif floor is not None and ceiling is not None and not clear:
-            settings = ledger.set_similarity_range(model, floor=floor, ceiling=ceiling)
-        else:
-            raise InvalidArgumentError("say --floor and --ceiling, or --clear alone")
+        match floor, ceiling, fit, clear:
+            case float(), float(), False, False:
+                settings = ledger.set_similarity_range(model, floor=floor, ceiling=ceiling)
+            case None, None, True, False:
+                settings = ledger.fit_similarity_range(model)
+            case None, None, False, True:
+                settings = ledger.clear_similarity_range(model)
+            case _:
+                raise InvalidArgumentError("say --floor and --ceiling, or --fit alone, or --clear alone")
     show(settings, lambda: _settings(settings), as_json=as_json)
 
 
@@ -90,4 +96,7 @@ def _settings(settings: WorkspaceSettings) -> RenderableType:
     if settings.read_anew is not None:
         were = "was" if settings.read_anew == 1 else "were"
         done.append(f"{counted(settings.read_anew, 'decision')} {were} read anew.")
+    if settings.fitted is not None:
+        fitted = settings.fitted
+        done.append(f"Measured on {counted(fitted.vectors, 'decision')}, {counted(fitted.pairs, 'pair')}.")
     return Group(facts, Text(" ".join(done)))

@@ -12,6 +12,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "check_copies": "doctor",
         "enroll_missing": "doctor --mend",
+        "fit_similarity_range": "settings similarity-range --fit",
         "forget": "forget",
         "get": "show",
         "impact": "impact",
