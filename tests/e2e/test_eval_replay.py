@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -13,9 +13,6 @@ from ranked_ledger import InvalidArgumentError, RankedLedger
 from ranked_ledger.evals.replay import Replayed, replay
 from ranked_ledger.stack import StackInfo
 from tests.e2e.conftest import Run, record
-
-KNOWS_THE_PAST = "as_of" in inspect.signature(RankedLedger.recall).parameters
-needs_the_past = pytest.mark.skipif(not KNOWS_THE_PAST, reason="recall takes no as_of")
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def counts(stack: StackInfo) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-@pytest.mark.parametrize("ask", [False, pytest.param(True, marks=needs_the_past)])
+@pytest.mark.parametrize("ask", [False, True])
 def test_other_weights_move_what_was_used(installed: StackInfo, ledger: RankedLedger, ask: bool) -> None:
     made = three(ledger)
     found = ledger.recall("invoices", weights={"importance": 1, "recency": 0})
@@ -79,7 +76,6 @@ def test_the_weights_that_it_had_change_nothing(ledger: RankedLedger) -> None:
     assert "0.000 (0.000 to 0.000) over 1 recall: no difference shown" in said(again)
 
 
-@needs_the_past
 def test_a_question_is_asked_as_of_its_time(ledger: RankedLedger) -> None:
     made = three(ledger)
     ledger.recall("invoices")
@@ -89,6 +85,18 @@ def test_a_question_is_asked_as_of_its_time(ledger: RankedLedger) -> None:
     assert one.way == "asked again"
     assert one.before == one.after
     assert later.memory_id not in one.after
+
+
+def test_a_question_about_the_past_is_asked_about_the_same_past(ledger: RankedLedger) -> None:
+    first = ledger.record("Invoices are immutable", task="t", step=1)
+    past = datetime.now(UTC)
+    ledger.record("Invoices are printed", task="t", step=2)
+    ledger.recall("invoices", task="t", as_of_step=1)
+    ledger.recall("invoices", as_of=past)
+    found = replay(ledger, preset="published", resamples=200).recalls
+    assert len(found) == 2
+    for one in found:
+        assert one.before == one.after == {first.memory_id: 1}
 
 
 def test_what_cannot_be_looked_at_again_is_left_out_with_its_reason(
@@ -124,7 +132,7 @@ def test_a_half_life_is_not_tried_on_what_a_trace_keeps(ledger: RankedLedger) ->
     with pytest.raises(InvalidArgumentError, match="half_life_steps"):
         replay(ledger, half_life_steps=5, ask=False)
     (one,) = replay(ledger, half_life_steps=5).recalls
-    assert one.way == ("asked again" if KNOWS_THE_PAST else "left out")
+    assert one.way == "asked again"
 
 
 def test_only_the_newest_and_only_what_was_marked(ledger: RankedLedger) -> None:

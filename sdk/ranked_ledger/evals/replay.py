@@ -7,7 +7,6 @@ and nothing else can come. The first is preferred; it needs the question's vecto
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -198,10 +197,9 @@ def replay(
         )
     again: list[Again] = []
     by_words = ledger.with_options(embedder=None)
-    can_ask = ask and "as_of" in inspect.signature(ledger.recall).parameters
     for trace in ledger.traces(since=since, marked=marked, preset=preset, weights=weights, limit=limit):
         on_progress("looking again", len(again), limit or 0)
-        why = _why_not(trace, can_ask=can_ask, with_vectors=vectors)
+        why = _why_not(trace, can_ask=ask, with_vectors=vectors)
         after = None
         if not why:
             asking = ledger if trace.arguments.get("has_embedding") else by_words
@@ -251,10 +249,16 @@ def _asked(ledger: RankedLedger, trace: RecallTrace, **tried: Any) -> Mapping[UU
     asked: dict[str, Any] = {
         name: was[argument] for name, argument in _SCOPE.items() if was.get(argument) is not None
     }
-    if was.get("p_include_stale"):  # left out where it was not wanted: a preset may want it
+    # what a preset chose stands for no wish of whoever asked
+    if was.get("p_include_stale") and was.get("p_preset", "published") == "published":
         asked["include_stale"] = True
     asked |= {name: value for name, value in tried.items() if value is not None}
-    asked["as_of"] = trace.created_at
+    # one that looked into the past itself looks at the same past
+    if was.get("p_as_of_step") is not None:
+        asked["as_of_step"] = was["p_as_of_step"]
+    else:
+        past = was.get("p_as_of")
+        asked["as_of"] = trace.created_at if past is None else datetime.fromisoformat(past)
     found = ledger.recall(
         trace.query or None,
         project=trace.project_id,
