@@ -22,6 +22,7 @@ def test_a_finished_log_says_so_and_knows_what_was_loaded(tmp_path: Path) -> Non
         log.row(row("q1", "recency", ["a", "b"]))
         log.row(row("q2", "recency", []))
         log.finish(anomalies={"empty": 1, "twice": 0}, loaded={"decisions": 9}, ranges={"shop": [0.1, 0.9]})
+        assert [one["question"] for one in log.written()] == ["q1", "q2"]
     read = runs.read(path)
     assert [one["question"] for one in read.rows] == ["q1", "q2"]
     assert read.end is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -38,6 +38,11 @@ class Writer:
     def row(self, row: Row) -> None:
         self._write({"kind": "row", **row})
         self.rows += 1
+
+    def written(self) -> Iterator[Row]:
+        """The rows as the file has them, one at a time: a large run does not fit in memory."""
+        with self.path.open(encoding="utf-8") as file:
+            yield from (line for line in map(json.loads, file) if line["kind"] == "row")
 
     def finish(self, *, anomalies: Mapping[str, int], **known: Any) -> None:
         """The last line: without it the run is an interrupted one."""

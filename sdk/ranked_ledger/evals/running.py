@@ -118,7 +118,7 @@ def run_on(
     with Writer(out, header) as log:
         work = _Run(dataset, vectors, there_are, there, log, on_progress)
         work.go()
-        found = anomalies(header, work.rows)
+        found = anomalies(header, log.written())
         log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges)
     return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
 
@@ -161,7 +161,6 @@ class _Run:
     loaded: Loaded = field(default_factory=Loaded)
     ranges: dict[str, list[float]] = field(default_factory=dict)
     fitted: dict[str, int] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
 
     def go(self) -> None:
         self.loaded.unknown_targets = self.dataset.unknown_targets
@@ -226,9 +225,7 @@ class _Run:
             "matches": session.matches(asked),
         }
         for arm in self.arms:
-            row = {**about, "arm": arm.name, **_answered(session.ask(arm, asked), replay)}
-            self.log.row(row)
-            self.rows.append(row)
+            self.log.row({**about, "arm": arm.name, **_answered(session.ask(arm, asked), replay)})
 
 
 def _answered(answer: Answer, replay: Replay) -> Row:
