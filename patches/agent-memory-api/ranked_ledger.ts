@@ -149,8 +149,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
  * - `recall_policy`: "vector" (default) or "ranked_ledger".
  * - `current_step`: the step that the agent is at, 0 to 1,000,000,000; recency counts back from it. Default: the newest.
  * - `min_relevance`: 0 to 1; decisions of less relevance are left out. Default: none is.
- * - `ranking`: how a ranked recall weighs; what is left out has the database's default:
- *   - `weights`: `relevance` 0.45, `importance` 0.25, `recency` 0.15, `dependency` 0.15; each 0 to 1e300.
+ * - `ranking`: how a ranked recall weighs; what is left out has the default of the preset, here those of "published":
+ *   - `preset`: "published" (default), the formula of the proposal, or "tuned", for long work and long records.
+ *   - `weights`: `relevance` 0.45, `importance` 0.25, `recency` 0.15, `dependency` 0.15, `summary` 0; each 0 to 1e300.
  *   - `half_life_steps`: steps after which recency is 1/e, above 0; 30.
  *   - `dependency_saturation`: live dependants that count as 1, above 0; 3.
  *   - `similarity_floor`, `similarity_ceiling`: the cosines that count as relevance 0 and 1, from -1 to 1; 0 and 1.
@@ -164,12 +165,19 @@ export function recallFields(z: ZodNamespace): Record<never, never> {
   const between = (least: number, most: number) => zod.number().min(least).max(most).nullish();
   const weight = between(0, 1e300);
   const positive = zod.number().gt(0).max(1e300).nullish();
-  const weights = { relevance: weight, importance: weight, recency: weight, dependency: weight };
+  const weights = {
+    relevance: weight,
+    importance: weight,
+    recency: weight,
+    dependency: weight,
+    summary: weight,
+  };
   return {
     recall_policy: zod.enum(["vector", "ranked_ledger"]).nullish(), // no default: a copy may spread what was parsed
     current_step: zod.number().int().min(0).max(1_000_000_000).nullish(),
     min_relevance: between(0, 1),
     ranking: zod.object({
+      preset: zod.string().max(100).nullish(), // the ledger knows which there are, and says so
       weights: zod.object(weights).strict().nullish(),
       half_life_steps: positive,
       dependency_saturation: positive,
@@ -324,8 +332,9 @@ export function tracePolicy(theirs: unknown = {}): unknown {
 }
 
 // What recall_decisions itself keeps with a trace's items.
-const SNAPSHOT = "relevance relevance_source text_relevance importance recency dependency_boost step_index " +
-  "step_distance live_dependents pinned lifecycle_status shortened";
+const SNAPSHOT =
+  "relevance relevance_source text_relevance summary_match importance recency dependency_boost " +
+  "step_index step_distance live_dependents pinned lifecycle_status shortened";
 
 /** The snapshot of an item of the trace; a ranked one gains what it was weighed by. */
 export function itemSnapshot<T>(memoryId: unknown, snapshot: T): T {
@@ -361,6 +370,8 @@ function recallArguments({ request, vector }: RecallState, limit: number): Field
     p_w_importance: weights.importance,
     p_w_recency: weights.recency,
     p_w_dependency: weights.dependency,
+    p_w_summary: weights.summary, // not sent unless given, as the preset: an older ledger has neither
+    p_preset: ranking.preset,
     p_half_life_steps: ranking.half_life_steps,
     p_dependency_saturation: ranking.dependency_saturation,
     p_similarity_floor: ranking.similarity_floor,
@@ -442,8 +453,8 @@ const UNCONFIRMED =
   "true; look at the workspace's name, scope.project_only and scope.include_stale, too.";
 
 const SHOWN =
-  "step_index importance pinned rationale relevance relevance_source text_relevance recency step_distance " +
-  "live_dependents successor depends_on rests_on_retired shortened tokens";
+  "step_index importance pinned rationale relevance relevance_source text_relevance summary_match recency " +
+  "step_distance live_dependents successor depends_on rests_on_retired shortened tokens";
 
 /** Each memory with the `ledger` of its hit: found by id, else, where the answer has no ids, by its place. */
 function withLedger(memories: unknown[], hits: Hit[], request: Fields): unknown[] {

@@ -33,6 +33,7 @@ _WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
         "importance": "w_importance",
         "recency": "w_recency",
         "dependency": "w_dependency",
+        "summary": "w_summary",
     }
 )
 
@@ -167,7 +168,7 @@ def given_weights(weights: Weights | Mapping[str, float] | None) -> dict[str, fl
         if unknown:
             raise InvalidArgumentError(
                 f"there is no weight {', '.join(unknown)}",
-                hint="the weights are relevance, importance, recency and dependency",
+                hint="the weights are relevance, importance, recency, dependency and summary",
             )
         weights = Weights(**weights)
     elif not isinstance(weights, Weights):

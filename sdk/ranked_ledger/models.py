@@ -17,6 +17,7 @@ Relation = Literal["depends_on", "informs", "blocks"]
 Visibility = Literal["personal", "channel", "project", "workspace", "organization"]
 CreatedBy = Literal["user", "agent", "system", "import"]
 Fusion = Literal["none", "max", "blend"]
+Preset = Literal["published", "tuned"]
 
 
 class Unset(Enum):
@@ -77,7 +78,8 @@ DecisionInput = NewDecision | Mapping[str, Any] | str
 class Weights:
     """How much each component of the score counts: finite and at least 0; None keeps the default.
 
-    The defaults are relevance 0.45, importance 0.25, recency 0.15 and dependency 0.15.
+    The defaults are relevance 0.45, importance 0.25, recency 0.15, dependency 0.15 and summary 0, or those of
+    the preset that is asked for. `summary` weighs how much of a summary's words the query names.
 
     Example:
         >>> Weights(recency=0).recency
@@ -88,6 +90,7 @@ class Weights:
     importance: float | None = None
     recency: float | None = None
     dependency: float | None = None
+    summary: float | None = None
 
 
 class Answer(BaseModel):

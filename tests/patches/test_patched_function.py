@@ -177,6 +177,9 @@ def test_what_the_function_refuses_it_refuses_in_its_own_words(
         {"min_relevance": 1.1},
         {"ranking": {"weights": {"relevance": -1}}},
         {"ranking": {"weights": {"beauty": 1}}},
+        {"ranking": {"weights": {"summary": -1}}},
+        {"ranking": {"preset": 7}},
+        {"ranking": {"preset": "x" * 101}},
         {"ranking": {"half_life_steps": 0}},
         {"ranking": {"fusion": "both"}},
         {"ranking": {"unknown": 1}},
@@ -278,6 +281,61 @@ def test_what_is_asked_of_the_ranking_reaches_it(
     assert refused.json()["recall_policy"] == "ranked_ledger"
     assert refused.json()["code"] == "22023"
     assert "p_similarity_floor" in refused.json()["error"]
+
+
+def test_a_preset_reaches_the_ranking_and_what_is_given_goes_before_it(
+    function: rig.Function, workspace: str, rows: Rows, ledger: RankedLedger
+) -> None:
+    ledger.record(QUEUE, summary="Where the queue of jobs lives", importance=0.2)
+    published = recall(function, workspace, "job queue")
+    assert published["policy"]["arguments"]["p_preset"] == "published"
+    assert published["memories"][0]["ledger"]["summary_match"] == 0
+    tuned = recall(function, workspace, "job queue", ranking={"preset": "tuned"})
+    in_force = tuned["policy"]["arguments"]
+    assert (in_force["p_preset"], in_force["p_fusion"], in_force["p_half_life_steps"]) == (
+        "tuned",
+        "blend",
+        100,
+    )
+    assert in_force["p_w_summary"] == 0.05
+    shown = tuned["memories"][0]["ledger"]
+    assert 0 < shown["summary_match"] < 1
+    assert shown["score"] != published["memories"][0]["ledger"]["score"]
+    named = {"preset": "tuned", "fusion": "none", "weights": {"summary": 0.5, "importance": 0}}
+    answer = recall(function, workspace, "job queue", ranking=named)["policy"]["arguments"]
+    told = ("p_preset", "p_fusion", "p_w_summary", "p_w_importance", "p_w_similarity")
+    assert [answer[name] for name in told] == ["tuned", "none", 0.5, 0, 0.8]
+    alone = recall(function, workspace, "job queue", ranking={"weights": {"summary": 0.5}})
+    assert alone["policy"]["arguments"]["p_preset"] == "published"
+    assert alone["memories"][0]["ledger"]["summary_match"] == shown["summary_match"]
+
+    of_published, of_tuned, *_ = traces(rows, workspace)
+    assert of_published["response_policy"]["arguments"]["p_preset"] == "published"
+    assert of_tuned["response_policy"]["arguments"]["p_preset"] == "tuned"
+    assert of_tuned["response_policy"]["recall_policy"] == "ranked_ledger"
+    (item,) = items(rows, of_tuned)
+    assert item["use_policy_snapshot"]["summary_match"] == shown["summary_match"]
+
+
+def test_a_preset_that_there_is_not_is_refused_in_the_ledgers_words(
+    function: rig.Function, workspace: str
+) -> None:
+    refused = ask(function, workspace, "job queue", ranking={"preset": "newest"})
+    assert refused.status_code == 400
+    said = refused.json()
+    assert (said["code"], said["recall_policy"]) == ("22023", "ranked_ledger")
+    assert "there is no preset 'newest'" in said["error"]
+    assert "tuned" in said["hint"]
+
+
+def test_whether_stale_decisions_are_in_scope_is_the_functions_to_say(
+    function: rig.Function, workspace: str, ledger: RankedLedger
+) -> None:
+    ledger.set_lifecycle(ledger.record(QUEUE), "stale")
+    tuned = {"ranking": {"preset": "tuned"}}
+    assert ids(recall(function, workspace, "job queue", **tuned)) == []
+    scope = {"include_unconfirmed": True, "include_stale": True}
+    assert len(ids(recall(function, workspace, "job queue", scope=scope, **tuned))) == 1
 
 
 def test_the_range_that_a_workspace_keeps_for_the_functions_model_is_in_force(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,7 @@ from tests.patches.patched import ask, body, database, ids, patched, question, r
 QUEUE = "The job queue lives in PostgreSQL, beside the data"
 # On a busy machine anything may take seconds: only what never answers is waited for briefly.
 PATIENT = {"RANKED_LEDGER_EMBEDDING_TIMEOUT_MS": "10000", "RANKED_LEDGER_TIMEOUT_MS": "20000"}
+DEADLINE_SECONDS = 30
 DETERMINED = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
@@ -177,6 +179,54 @@ def test_a_stale_cache_is_told_as_what_it_is(
         owner.execute("alter function recalled rename to recall_decisions")
     assert (stale.status_code, stale.json()["code"]) == (503, "not_installed")
     assert "notify pgrst" in stale.json()["hint"]
+
+
+OLDER = """
+alter function recall_decisions rename to recalled;
+do $do$
+declare
+  v_names text[] := (select p.proargnames from pg_proc p where p.proname = 'recalled');
+  v_types oidvector := (select p.proargtypes from pg_proc p where p.proname = 'recalled');
+  v_last  int := array_position(v_names, 'p_preset') - 1;
+begin
+  execute format(
+    'create function recall_decisions(%s) returns jsonb language sql as $f$ select recalled(%s) $f$',
+    (select string_agg(format('%I %s default %L', v_names[n], v_types[n - 1]::regtype,
+                              case v_names[n] when 'p_policy' then 'ranked_ledger' end), ', ' order by n)
+     from generate_series(1, v_last) as n),
+    (select string_agg(format('%1$I => %1$I', v_names[n]), ', ' order by n) from generate_series(1, v_last) as n));
+  grant execute on function recall_decisions to service_role;
+end
+$do$;
+notify pgrst, 'reload schema';
+"""
+
+
+def test_a_ledger_older_than_presets_answers_whoever_names_none(
+    folder: Path, embeddings: str, workspace: str
+) -> None:
+    with (
+        rig.served_project() as older,
+        psycopg.connect(older.db_url, autocommit=True) as owner,
+        rig.running(folder, older, embeddings, env=PATIENT) as function,
+    ):
+        write(function, workspace, QUEUE)
+        presets: list[dict[str, Any]] = [{"preset": "published"}, {"weights": {"summary": 0.1}}]
+        for ranking in presets:
+            assert ask(function, workspace, "job queue", ranking=ranking).status_code == 200
+        owner.execute(OLDER)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while (refused := ask(function, workspace, "job queue", ranking=presets[0])).status_code == 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        refusals = [refused, ask(function, workspace, "job queue", ranking=presets[1])]
+        for refused in refusals:
+            assert (refused.status_code, refused.json()["code"]) == (503, "not_installed")
+            assert "out of date" in refused.json()["error"]
+            assert "supabase db push" in refused.json()["hint"]
+        nulls = {"preset": None, "weights": {"relevance": 0.5, "summary": None}}
+        for more in ({}, {"ranking": nulls}):
+            assert len(ids(recall(function, workspace, "job queue", **more))) == 1
 
 
 class Proxy(BaseHTTPRequestHandler):
@@ -333,8 +383,10 @@ WEIGHT = st.floats(0, 1e300)
 RANKING = st.fixed_dictionaries(
     {},
     optional={
+        "preset": st.sampled_from(["published", "tuned"]) | TEXTS,
         "weights": st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(("relevance", "importance", "recency", "dependency"), WEIGHT)
+            {},
+            optional=dict.fromkeys(("relevance", "importance", "recency", "dependency", "summary"), WEIGHT),
         ),
         "half_life_steps": st.floats(0, 1e300, exclude_min=True),
         "dependency_saturation": st.floats(0, 1e300, exclude_min=True),

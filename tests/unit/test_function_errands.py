@@ -19,16 +19,17 @@ QUESTION: dict[str, Any] = {
     "max_tokens": None,
     "only_confirmed": False,
     "include_personal": True,
-    "include_stale": False,
+    "include_stale": None,
     "current_step": None,
     "min_relevance": None,
+    "preset": None,
     "weights": None,
     "half_life_steps": None,
     "dependency_saturation": None,
     "similarity_floor": None,
     "similarity_ceiling": None,
-    "fusion": "none",
-    "fusion_weight": 0.5,
+    "fusion": None,
+    "fusion_weight": None,
 }
 RECORD: dict[str, Any] = {
     "rationale": None,
@@ -88,7 +89,8 @@ def test_a_recall_sends_the_contracts_fields_and_the_patchs() -> None:
             "include_stale": True,
             "current_step": 500,
             "min_relevance": 0.1,
-            "weights": {"relevance": 0.6},
+            "preset": "tuned",
+            "weights": {"relevance": 0.6, "summary": 0.2},
             "half_life_steps": 10,
             "dependency_saturation": 2,
             "similarity_floor": 0.75,
@@ -120,7 +122,8 @@ def test_a_recall_sends_the_contracts_fields_and_the_patchs() -> None:
         "current_step": 500,
         "min_relevance": 0.1,
         "ranking": {
-            "weights": {"relevance": 0.6},
+            "preset": "tuned",
+            "weights": {"relevance": 0.6, "summary": 0.2},
             "half_life_steps": 10.0,
             "dependency_saturation": 2.0,
             "similarity_floor": 0.75,
@@ -140,8 +143,27 @@ def test_the_defaults_are_those_of_the_sdk_and_no_project_means_all_of_them() ->
         "include_stale": False,
     }
     assert body["limits"] == {"max_items": 10}
-    assert not {"project_id", "task_id", "flow_id", "current_step", "min_relevance"} & set(body)
+    absent = {"project_id", "task_id", "flow_id", "current_step", "min_relevance", "ranking"}
+    assert not absent & set(body), "a function with an older patch, or ledger, answers"
     assert body["runtime"] == {"name": "ranked-ledger"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "asked", "sent"),
+    [
+        (None, None, False),
+        ("published", None, False),
+        ("tuned", None, True),
+        ("tuned", False, False),
+        (None, True, True),
+    ],
+)
+def test_stale_decisions_are_in_scope_as_the_preset_has_it(
+    preset: Any, asked: bool | None, sent: bool
+) -> None:
+    body = errands.recall(BARE, "x", **QUESTION | {"preset": preset, "include_stale": asked}).body
+    assert body["scope"]["include_stale"] is sent
+    assert body.get("ranking") == ({"preset": preset} if preset else None)
 
 
 def test_a_search_by_vector_sends_no_field_of_the_patch() -> None:
@@ -181,6 +203,10 @@ def test_what_a_copy_wants_besides_or_instead_is_sent() -> None:
         {"half_life_steps": 0},
         {"dependency_saturation": float("inf")},
         {"similarity_floor": 2},
+        {"preset": "newest"},
+        {"preset": 7},
+        {"weights": {"summary": -1}},
+        {"include_stale": 1},
         {"fusion": "sum"},
         {"fusion_weight": -0.1},
         {"only_confirmed": None},

@@ -136,6 +136,19 @@ def test_a_function_that_takes_plain_texts_only_lacks_a_part(issue: dict[str, An
     assert "ranked-ledger patch apply" in str(error)
 
 
+@pytest.mark.parametrize(("path", "keys"), [(["ranking"], ["preset"]), (["ranking", "weights"], ["summary"])])
+def test_a_function_that_does_not_know_what_the_ranking_is_asked_is_older(
+    path: list[str], keys: list[str]
+) -> None:
+    issue = {"code": "unrecognized_keys", "keys": keys, "path": path, "message": "Unrecognized key"}
+    error = refusal(RECALL, 400, {"error": "no", "issues": [issue]})
+    assert type(error) is rl.NotPatchedError
+    assert "older patch" in str(error)
+    assert "ranked-ledger patch apply" in str(error)
+    issue["path"] = ["scope"]
+    assert type(refusal(RECALL, 400, {"error": "no", "issues": [issue]})) is rl.InvalidArgumentError
+
+
 def test_an_invalid_decision_is_no_missing_part() -> None:
     issue = {"code": "too_big", "path": ["decisions", 0, "importance"], "message": "too big"}
     error = refusal(RECORDING, 400, {"error": "A decision is not valid.", "issues": [issue]})

@@ -9,12 +9,11 @@ from uuid import UUID
 
 import httpx
 
-from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.function import errands, wire
 from ranked_ledger.function.answers import FunctionRecall, Recorded, VectorRecall
 from ranked_ledger.function.errands import Errand
 from ranked_ledger.function.session import FunctionSession
-from ranked_ledger.models import UNSET, DecisionRef, Fusion, Superseded, Unset, Weights
+from ranked_ledger.models import UNSET, DecisionRef, Fusion, Preset, Superseded, Unset, Weights
 from ranked_ledger.recalls import Recall
 from ranked_ledger.running import Running
 from ranked_ledger.session import given_or_new
@@ -65,17 +64,18 @@ class MemoryFunction(FunctionSession[httpx.Client], Running):
         current_step: int | None = None,
         limit: int = 10,
         max_tokens: int | None = None,
-        include_stale: bool = False,
+        include_stale: bool | None = None,
         only_confirmed: bool = False,
         include_personal: bool = True,
         min_relevance: float | None = None,
+        preset: Preset | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,
         similarity_floor: float | None = None,
         similarity_ceiling: float | None = None,
-        fusion: Fusion = DEFAULT_FUSION,
-        fusion_weight: float = DEFAULT_FUSION_WEIGHT,
+        fusion: Fusion | None = None,
+        fusion_weight: float | None = None,
         flow: str | None = None,
         runtime_name: str | None = None,
     ) -> FunctionRecall:
@@ -104,6 +104,7 @@ class MemoryFunction(FunctionSession[httpx.Client], Running):
             include_stale=include_stale,
             current_step=current_step,
             min_relevance=min_relevance,
+            preset=preset,
             weights=weights,
             half_life_steps=half_life_steps,
             dependency_saturation=dependency_saturation,

@@ -16,7 +16,7 @@ from ranked_ledger import asking, wording
 from ranked_ledger.calls import Call, idempotency_key
 from ranked_ledger.errors import InvalidArgumentError, NotPatchedError
 from ranked_ledger.function.answers import FunctionMemory, FunctionRecall, NotLinked, Recorded, VectorRecall
-from ranked_ledger.models import DecisionRef, Fusion, Superseded, Weights
+from ranked_ledger.models import DecisionRef, Fusion, Preset, Superseded, Weights
 from ranked_ledger.recalls import Hit, Recall
 
 T = TypeVar("T")
@@ -91,18 +91,20 @@ def recall(
     max_tokens: int | None,
     only_confirmed: bool,
     include_personal: bool,
-    include_stale: bool,
+    include_stale: bool | None,
     current_step: int | None,
     min_relevance: float | None,
+    preset: Preset | None,
     weights: Weights | Mapping[str, float] | None,
     half_life_steps: float | None,
     dependency_saturation: float | None,
     similarity_floor: float | None,
     similarity_ceiling: float | None,
-    fusion: Fusion,
-    fusion_weight: float,
+    fusion: Fusion | None,
+    fusion_weight: float | None,
 ) -> Errand[FunctionRecall]:
     ranking = {
+        "preset": None if preset is None else check.one_of("preset", preset, get_args(Preset)),
         "weights": asking.given_weights(weights),
         "half_life_steps": check.positive("half_life_steps", half_life_steps),
         "dependency_saturation": check.positive("dependency_saturation", dependency_saturation),
@@ -112,8 +114,8 @@ def recall(
         "similarity_ceiling": None
         if similarity_ceiling is None
         else check.cosine("similarity_ceiling", similarity_ceiling),
-        "fusion": check.one_of("fusion", fusion, get_args(Fusion)),
-        "fusion_weight": check.fraction("fusion_weight", fusion_weight),
+        "fusion": None if fusion is None else check.one_of("fusion", fusion, get_args(Fusion)),
+        "fusion_weight": None if fusion_weight is None else check.fraction("fusion_weight", fusion_weight),
     }
     body = _question(
         sender,
@@ -123,7 +125,8 @@ def recall(
         recency_days=None,
         only_confirmed=only_confirmed,
         include_personal=include_personal,
-        include_stale=include_stale,
+        # left out, it would be the function's default, which goes before the preset's
+        include_stale=preset == "tuned" if include_stale is None else include_stale,
         recall_policy="ranked_ledger",
         with_hits=True,
         current_step=None

@@ -147,9 +147,16 @@ def _lacking(errand: Errand[Any], told: Mapping[str, Any], status: int) -> str |
             "the function could not supersede: it lacks that part of the patch, or the decision is not one "
             "of this workspace"
         )
+    if errand.function == "recall" and any(map(_is_of_unknown_ranking, _found_issues(told))):
+        return "the function carries an older patch, which does not know all that the ranking is asked"
     if errand.function == "record" and any(map(_is_of_plain_text, _found_issues(told))):
         return "the function takes decisions as plain texts only: it lacks the write-back part of the patch"
     return None
+
+
+def _is_of_unknown_ranking(issue: Mapping[str, Any]) -> bool:
+    """Whether zod does not know a name of ours."""
+    return issue.get("code") == "unrecognized_keys" and _path(issue)[:1] == ["ranking"]
 
 
 def _is_of_plain_text(issue: Mapping[str, Any]) -> bool:
