@@ -28,6 +28,11 @@ BREAKAGES = {
     "a posting of another count": """
         update ranked_ledger.postings p set occurrences = 0 from ranked_ledger.standings s
         where s.memory_id = %(id)s and p.row_no = s.row_no""",
+    "a posting of the summary": """
+        update ranked_ledger.postings p set in_summary = not in_summary from ranked_ledger.standings s
+        where s.memory_id = %(id)s and p.row_no = s.row_no""",
+    "another length": "update ranked_ledger.standings set text_length = 1000 where memory_id = %(id)s",
+    "other words of the summary": "update ranked_ledger.standings set summary_words = 9 where memory_id = %(id)s",
     "no vector": """
         delete from ranked_ledger.decision_vectors v using ranked_ledger.standings s
         where s.memory_id = %(id)s and v.row_no = s.row_no""",
@@ -59,22 +64,31 @@ def rule(client: RankedLedger) -> UUID:
     return rule.memory_id
 
 
-def answers(client: RankedLedger) -> list[list[tuple[UUID, float]]]:
-    """What recall says by text and by vector, few and many."""
+TUNED = """
+select memory_id, ranking_score from match_decision_ledger(%s, 'Are invoices immutable?', p_match_count => %s, p_preset => 'tuned')"""
+
+
+def answers(
+    client: RankedLedger, superuser: psycopg.Connection, workspace: str
+) -> list[list[tuple[UUID, float]]]:
+    """What recall says by text and by vector, few and many, and by the tuned preset."""
     asked = [
         client.recall(trace=False, limit=limit, **question)
         for limit in (1, 10)
         for question in ({"query": "Are invoices immutable?"}, {"embedding": AXIS})
     ]
-    return [[(hit.memory_id, hit.score) for hit in recall] for recall in asked]
+    return [
+        *([(hit.memory_id, hit.score) for hit in recall] for recall in asked),
+        *(superuser.execute(TUNED, (workspace, limit)).fetchall() for limit in (1, 10)),
+    ]
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
 def test_a_broken_copy_is_named_and_made_anew(
     client: RankedLedger, superuser: psycopg.Connection, workspace: str, rule: UUID, breakage: str
 ) -> None:
-    before = answers(client)
-    assert [found[0][0] for found in before] == [rule] * 4
+    before = answers(client, superuser, workspace)
+    assert [found[0][0] for found in before] == [rule] * 6
     assert superuser.execute(BREAKAGES[breakage], {"id": rule}).rowcount > 0
 
     proof = proving.prove(client, client.status())
@@ -83,26 +97,26 @@ def test_a_broken_copy_is_named_and_made_anew(
 
     mended = proving.prove(client, client.status(), mend=True)
     assert (mended.wrong, mended.mended) == (proof.wrong, True)
-    assert answers(client) == before
+    assert answers(client, superuser, workspace) == before
 
     marked = "select count(*) from ranked_ledger.stale_copies where memory_id = %s"
     assert superuser.execute(marked, (rule,)).fetchone() == (0,), "the copies are made anew, not only marked"
     assert proving.prove(client, client.status()).finding().state == "ok"
-    assert answers(client) == before
+    assert answers(client, superuser, workspace) == before
 
 
 def test_a_mark_that_cannot_be_lifted_yet_is_enough(
-    client: RankedLedger, stack: StackInfo, superuser: psycopg.Connection, rule: UUID
+    client: RankedLedger, stack: StackInfo, superuser: psycopg.Connection, workspace: str, rule: UUID
 ) -> None:
-    before = answers(client)
+    before = answers(client, superuser, workspace)
     with psycopg.connect(stack.superuser_db_url) as somebody:
         somebody.execute("select pg_current_xact_id()")  # a writer that stays open
         superuser.execute(BREAKAGES["no vector"], {"id": rule})
         assert proving.prove(client, client.status(), mend=True).mended
-        assert answers(client) == before
+        assert answers(client, superuser, workspace) == before
         assert client.check_copies().wrong == (), "known to lag, and read from the tables"
     assert client.check_copies(mend=True).mended is False
-    assert answers(client) == before
+    assert answers(client, superuser, workspace) == before
 
 
 @pytest.fixture

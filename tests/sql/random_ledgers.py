@@ -36,6 +36,7 @@ class World:
     workspace: str = ""
     other: str = ""
     base: list[list[float]] = field(default_factory=list)
+    tasks: tuple[str, ...] = ("invoicing", "search", "")
 
     def __post_init__(self) -> None:
         self.workspace = f"random-{self.rand.getrandbits(40)}"
@@ -82,6 +83,9 @@ class World:
                 ("invoice immutable", "the of and", "Payment retry", "invoice invoice ledger")
             )
         return " ".join(self.rand.choices(WORDS, k=self.rand.randint(1, 12)))
+
+    def question(self) -> str:
+        return self.sentence()
 
     def rationale(self) -> str | None:
         """Often none. A long one has more occurrences, and later positions, than a tsvector keeps of a word."""
@@ -284,10 +288,10 @@ def random_call(world: World, relevances: list[float] | None = None) -> Call:
             arguments[name] = rand.choice(values)
 
     odd_texts = ("the of and", "", "!&|:*()'\\ \"", "invoice " * 300)
-    maybe("p_query", *[world.sentence() for _ in range(8)], rand.choice(odd_texts), chance=0.7)
+    maybe("p_query", *[world.question() for _ in range(8)], rand.choice(odd_texts), chance=0.7)
     maybe("p_query_embedding", *[world.vector() for _ in range(4)], chance=0.6)
     maybe("p_project_id", None, "billing", "platform", rand.choice(("absent", "billing")))
-    maybe("p_task_id", None, "invoicing", "search", "")
+    maybe("p_task_id", None, *world.tasks)
     maybe("p_current_step", None, 0, 50, 1000, 2_000_000_000, 2_147_483_647, -5)
     maybe("p_match_count", None, 0, -1, 1, 2, 3, 5, 20, 999, 1000, 10_000, chance=0.8)
     maybe("p_preset", None, "published", "tuned", "tuned", "tuned", "tuned", chance=0.6)

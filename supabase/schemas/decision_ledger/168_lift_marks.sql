@@ -151,6 +151,12 @@ begin
             and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)) as x
     group by (x.position - 1) / 500
   loop
+    if v_made = 0 then -- where a standing is lost, its words stay posted under a number that nobody knows, and would count twice (204)
+      insert into ranked_ledger.dead_rows (row_no)
+      select distinct p.row_no from ranked_ledger.postings p
+      where not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
+      on conflict do nothing;
+    end if;
     perform ranked_ledger.make_copies(v_chunk);
     v_made := v_made + cardinality(v_chunk);
   end loop;

@@ -54,6 +54,14 @@ begin
     select unnest(ranked_ledger.wrong_copies(v_ids))
     except select unnest(ranked_ledger.stale_decisions(ranked_ledger.workspace_key(p_workspace_id), 100000)));
   if coalesce(p_mend, false) and v_wrong <> '{}' then
+    -- of one whose standing is gone, the words are still posted under a number that nobody knows: they would count twice (204)
+    insert into ranked_ledger.dead_rows (row_no)
+    select p.row_no from public.agent_decision_ledger l
+    cross join lateral ranked_ledger.terms_of(ranked_ledger.workspace_key(l.workspace_id), l.search_lexemes) as x
+    cross join lateral (select o.row_no from ranked_ledger.postings o where o.term = x.term offset 0) as p
+    where l.memory_id = any (v_wrong) and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)
+      and not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
+    on conflict do nothing;
     perform ranked_ledger.mark_stale(p_workspace_id, v_wrong); -- weighed from the tables from now on, made anew as marks are
   end if;
   return jsonb_build_object(
