@@ -16,7 +16,7 @@ from ranked_ledger import arguments as check
 from ranked_ledger import wording
 from ranked_ledger.calls import Call
 from ranked_ledger.errors import InvalidArgumentError
-from ranked_ledger.models import Fusion, Weights
+from ranked_ledger.models import Fusion, Preset, Weights
 from ranked_ledger.recalls import Hit, Recall
 from ranked_ledger.subjects import Subject
 from ranked_ledger.traces import RecallTrace, TracePage
@@ -48,7 +48,7 @@ def recall(
     limit: int,
     max_tokens: int | None,
     include_superseded: bool,
-    include_stale: bool,
+    include_stale: bool | None,
     only_confirmed: bool,
     include_personal: bool,
     min_relevance: float | None,
@@ -59,8 +59,8 @@ def recall(
     embedding_model: str | None,
     similarity_floor: float | None,
     similarity_ceiling: float | None,
-    fusion: Fusion,
-    fusion_weight: float,
+    fusion: Fusion | None,
+    fusion_weight: float | None,
     exact: bool,
     trace: bool,
     request_id: UUID | str | None,
@@ -68,9 +68,17 @@ def recall(
     flow: str | None,
     runtime_name: str | None,
     subject: Subject | None = None,
+    preset: Preset | None = None,
+    as_of: datetime | None = None,
+    as_of_step: int | None = None,
 ) -> Call[Recall]:
     if embedding is None and embedding_model is not None:
         raise InvalidArgumentError("embedding_model is given without an embedding")
+
+    def default(usual: T, value: T | None) -> T | None:
+        """What is sent of an argument that a preset fills in: under one, all that is said."""
+        return value if preset is not None else check.unless(usual, value)
+
     tracing = check.flag("trace", trace)
     call = Call("recall_decisions", {}, _recall, repeatable=request_id is not None or not tracing)
     return call.adding(
@@ -86,7 +94,9 @@ def recall(
         match_count=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
         max_tokens=None if max_tokens is None else check.whole("max_tokens", max_tokens, minimum=1),
         include_superseded=check.unless(False, check.flag("include_superseded", include_superseded)),
-        include_stale=check.unless(False, check.flag("include_stale", include_stale)),
+        include_stale=default(
+            False, include_stale if include_stale is None else check.flag("include_stale", include_stale)
+        ),
         only_confirmed=check.unless(False, check.flag("only_confirmed", only_confirmed)),
         include_personal=check.unless(True, check.flag("include_personal", include_personal)),
         min_relevance=_number("min_relevance", min_relevance),
@@ -94,8 +104,13 @@ def recall(
         dependency_saturation=check.positive("dependency_saturation", dependency_saturation),
         similarity_floor=_number("similarity_floor", similarity_floor),
         similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
-        fusion=check.unless(DEFAULT_FUSION, check.text("fusion", fusion)),
-        fusion_weight=check.unless(DEFAULT_FUSION_WEIGHT, check.finite("fusion_weight", fusion_weight)),
+        fusion=default(DEFAULT_FUSION, check.optional_text("fusion", fusion)),
+        fusion_weight=default(DEFAULT_FUSION_WEIGHT, _number("fusion_weight", fusion_weight)),
+        preset=check.optional_text("preset", preset),
+        as_of=None if as_of is None else check.moment("as_of", as_of),
+        as_of_step=None
+        if as_of_step is None
+        else check.whole("as_of_step", as_of_step, minimum=0, maximum=check.MAX_STEP),
         exact=check.unless(True, check.flag("exact", exact)),
         trace=check.unless(True, tracing),
         request_id=None if request_id is None else check.uuid("request_id", request_id),

@@ -29,6 +29,8 @@ class Ranked(Protocol):
     @property
     def text_relevance(self) -> float | None: ...
     @property
+    def summary_match(self) -> float | None: ...
+    @property
     def importance(self) -> float: ...
     @property
     def recency(self) -> float: ...
@@ -75,7 +77,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One of the four components of a score.
+    """One of the components of a score.
 
     - `value`: in [0,1]. `weight`: what it is multiplied by. `points`: value times weight.
     - `share`: this component's part of all points, in [0,1]; 0 where there are no points at all.
@@ -95,7 +97,8 @@ class Component:
 class Explanation:
     """A score, taken apart: the points of its components less the deduction are the score.
 
-    - `score`: as the database answered it. `components`: relevance, importance, recency, dependency.
+    - `score`: as the database answered it. `components`: relevance, importance, recency, dependency,
+      and summary where it is weighed.
     - `deduction`: what the score lies below its points, for a decision that is not active; at least 0.
     - `relevance`: where the relevance comes from, with the cosine and the text match apart.
     - `step_distance`: steps between it and now.
@@ -164,6 +167,8 @@ def explain(hit: Ranked) -> Explanation:
         ("recency", hit.recency, "w_recency", [_distance(hit.step_distance)]),
         ("dependency", hit.dependency_boost, "w_dependency", [_dependents(hit)]),
     ]
+    if argument(hit.arguments, "w_summary"):
+        parts.append(("summary", hit.summary_match or 0.0, "w_summary", [_summary(hit)]))
     weighed = [(name, value, argument(hit.arguments, weight), said) for name, value, weight, said in parts]
     total = sum(value * weight for _, value, weight, _ in weighed)
     below = 0.0 if hit.lifecycle_status == "active" else total - hit.ranking_score
@@ -238,9 +243,18 @@ def _relevance(hit: Ranked, origin: Origin) -> list[str]:
 def _words(hit: Ranked) -> str:
     if hit.relevance == 0:
         return "no word of the query is in it"
+    rare = "; rare words count most" if hit.arguments.get("p_preset") == "tuned" else ""
     if hit.arguments.get("has_embedding"):
-        return "by words: full-text match; it has no vector to compare"
-    return "by words: full-text match with the query"
+        return f"by words: full-text match; it has no vector to compare{rare}"
+    return f"by words: full-text match with the query{rare}"
+
+
+def _summary(hit: Ranked) -> str:
+    if hit.arguments.get("has_text") is False:
+        return "no words were asked for"
+    if not hit.summary_match:
+        return "no word of its summary is in the query"
+    return f"the query names {hit.summary_match:.0%} of the words of its summary"
 
 
 def _fused(origin: Origin) -> list[str]:
@@ -284,6 +298,10 @@ def _dependents(hit: Ranked) -> str:
 
 
 def _notes(hit: Ranked) -> Iterator[str]:
+    if (step := hit.arguments.get("p_as_of_step")) is not None:
+        yield f"as it stood at step {step} of its task; its text, importance and pin are today's"
+    elif (moment := hit.arguments.get("p_as_of")) is not None:
+        yield f"as it stood on {moment}; its text, importance and pin are today's"
     if hit.pinned:
         yield "pinned, so it stands before everything that is not"
     if hit.successor is not None:

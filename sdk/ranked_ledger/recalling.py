@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from ranked_ledger import asking, calls
-from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
-from ranked_ledger.models import UNSET, DecisionRef, Fusion, Unset, UsageMarked, Weights
+from ranked_ledger.models import UNSET, DecisionRef, Fusion, Preset, Unset, UsageMarked, Weights
 from ranked_ledger.recalls import Recall
 from ranked_ledger.session import given_or_new
 from ranked_ledger.subjects import Subject
@@ -27,10 +27,13 @@ class Recalling(Upkeep):
         limit: int = 10,
         max_tokens: int | None = None,
         include_superseded: bool = False,
-        include_stale: bool = False,
+        include_stale: bool | None = None,
         only_confirmed: bool = False,
         include_personal: bool = True,
         min_relevance: float | None = None,
+        as_of: datetime | None = None,
+        as_of_step: int | None = None,
+        preset: Preset | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,
@@ -38,8 +41,8 @@ class Recalling(Upkeep):
         embedding_model: str | None = None,
         similarity_floor: float | None = None,
         similarity_ceiling: float | None = None,
-        fusion: Fusion = DEFAULT_FUSION,
-        fusion_weight: float = DEFAULT_FUSION_WEIGHT,
+        fusion: Fusion | None = None,
+        fusion_weight: float | None = None,
         exact: bool = True,
         trace: bool = True,
         request_id: UUID | str | None = None,
@@ -55,7 +58,7 @@ class Recalling(Upkeep):
         - `query`: what is asked, as text; None ranks by importance, recency and dependency alone.
         - `task`, `project`: only those; None: all of them. `project` is the client's by default.
         - `include_superseded`: also decisions that are not active, each 0.30 lower. `include_stale`: of these
-          only the stale and disputed ones, not what was superseded or rejected.
+          only the stale and disputed ones, not what was superseded or rejected; None: as the preset says.
         - `only_confirmed`: none that is pending while its confirmation is required, as the host's tables have
           it by default. `include_personal`: False leaves out what is of visibility "personal".
         - `min_relevance`: in [0,1]; none of less relevance, pinned ones included. None: no minimum.
@@ -63,9 +66,18 @@ class Recalling(Upkeep):
         - `exact`: the answer is proven to be the best. False: in a large workspace a vector may be answered
           from an approximate index, faster; `Recall.exact` says which it was.
 
+        As of when:
+
+        - `as_of_step`: of one `task`: what was there when its work stood at that step, as it stood then.
+          `as_of`: the same by a time, with its time zone, in any scope. Nothing that was decided, linked or
+          changed in lifecycle later is in the answer. Texts, importance, pins and steps are today's, and what
+          was deleted since is not there. A trace is left, but nothing is counted as recalled.
+
         How it is weighed:
 
         - `current_step`: where the work stands; by default the newest step of each stream.
+        - `preset`: "published" (the default), the formula of the proposal; or "tuned": other weights, words
+          by how rare they are, cosine and words blended, stale ones in scope. What is given goes before it.
         - `weights`: of the components, finite and at least 0. `half_life_steps` (30): recency is
           exp(-steps / half_life_steps). `dependency_saturation` (3): that many dependents count fully.
         - `embedding`, `embedding_model`: of the query; by default the client's embedder makes it.
@@ -73,6 +85,7 @@ class Recalling(Upkeep):
           ceiling, in [-1,1]. By default those of `set_similarity_range` for the model, else 0 and 1.
         - `fusion`: of a decision's cosine and its text match, where there are both. "none" takes the cosine,
           "max" the greater one, "blend" `fusion_weight` (in [0,1]) of the cosine and the rest of the text.
+          None: as the preset says, "none" and 0.5 under the published one.
 
         What is kept:
 
@@ -119,6 +132,9 @@ class Recalling(Upkeep):
             flow=flow,
             runtime_name=runtime_name,
             subject=subject,
+            preset=preset,
+            as_of=as_of,
+            as_of_step=as_of_step,
         )
         wanted = "" if query is None or embedding is not None else query.strip()
         return self._run(self._completed(call, "query_embedding", wanted) if wanted else call)
@@ -163,10 +179,13 @@ class AsyncRecalling(AsyncUpkeep):
         limit: int = 10,
         max_tokens: int | None = None,
         include_superseded: bool = False,
-        include_stale: bool = False,
+        include_stale: bool | None = None,
         only_confirmed: bool = False,
         include_personal: bool = True,
         min_relevance: float | None = None,
+        as_of: datetime | None = None,
+        as_of_step: int | None = None,
+        preset: Preset | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,
@@ -174,8 +193,8 @@ class AsyncRecalling(AsyncUpkeep):
         embedding_model: str | None = None,
         similarity_floor: float | None = None,
         similarity_ceiling: float | None = None,
-        fusion: Fusion = DEFAULT_FUSION,
-        fusion_weight: float = DEFAULT_FUSION_WEIGHT,
+        fusion: Fusion | None = None,
+        fusion_weight: float | None = None,
         exact: bool = True,
         trace: bool = True,
         request_id: UUID | str | None = None,
@@ -214,6 +233,9 @@ class AsyncRecalling(AsyncUpkeep):
             flow=flow,
             runtime_name=runtime_name,
             subject=subject,
+            preset=preset,
+            as_of=as_of,
+            as_of_step=as_of_step,
         )
         wanted = "" if query is None or embedding is not None else query.strip()
         return await self._run(await self._completed(call, "query_embedding", wanted) if wanted else call)

@@ -19,9 +19,10 @@ class Hit(Answer):
     """A decision that a recall returned.
 
     - `score`: its rank's reason, in [-0.30, sum of the weights]. `explain()` takes it apart.
-    - `relevance`, `importance`, `recency`, `dependency_boost`: the four components, each in [0,1].
+    - `relevance`, `importance`, `recency`, `dependency_boost`: the components, each in [0,1].
     - `relevance_source`: cosine, fts (words), max or blend (of both) or none. `similarity`: the cosine as it
-      is. `text_relevance`: that of the words.
+      is. `text_relevance`: that of the words. `summary_match`: the share of the summary's words that
+      the query names, where it is weighed.
     - `step_distance`: steps between it and now. `live_dependents`: how many live decisions rest on it.
     - `successor`: what replaced it, or None. `depends_on`: what it rests on directly, in a fixed order.
       `rests_on_retired`: something it rests on no longer holds.
@@ -47,6 +48,7 @@ class Hit(Answer):
     task_id: str | None = None
     similarity: float | None = None
     text_relevance: float | None = None
+    summary_match: float | None = None
     step_distance: int | None = None
     live_dependents: int | None = None
     alternatives: tuple[str, ...] = ()

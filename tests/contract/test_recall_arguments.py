@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -92,6 +93,50 @@ def test_a_small_workspace_is_always_proven(ledger: Driver) -> None:
     assert [recall.exact for recall in asked.values()] == [True, True]
     assert [recall.arguments["p_exact"] for recall in asked.values()] == [True, False]
     assert [hit.score for hit in asked[True]] == [hit.score for hit in asked[False]]
+
+
+# --- as of when ---------------------------------------------------------------------------------------------------
+
+
+def test_a_past_recall_is_asked_by_step_and_by_time(ledger: Driver, stack: StackInfo) -> None:
+    old = ledger.record("invoices are mutable", task="t")
+    with psycopg.connect(stack.superuser_db_url) as superuser:
+        ((before,),) = superuser.execute("select clock_timestamp()").fetchall()
+    new = ledger.record("invoices are immutable", task="t", depends_on=old)
+    ledger.supersede(old, by=new)
+
+    def seen(**named: Any) -> list[tuple[str, str, int | None]]:
+        hits = ledger.recall("invoices", include_superseded=True, trace=False, **named)
+        return [(hit.content, hit.lifecycle_status, hit.live_dependents) for hit in hits]
+
+    assert len(seen()) == 2
+    then = [("invoices are mutable", "active", 0)]
+    assert seen(as_of=before) == seen(as_of=before, task="t") == seen(as_of_step=0, task="t") == then
+    assert seen(as_of_step=1, task="t") == seen(task="t")
+    (hit,) = ledger.recall(as_of_step=0, task="t")
+    assert (hit.arguments["p_as_of_step"], hit.arguments["p_as_of"]) == (0, None)
+    assert "as it stood at step 0 of its task" in str(hit.explain())
+    assert ledger.get(old).recall_count == 0
+    nothing = ledger.recall(as_of=datetime(2001, 1, 1, tzinfo=UTC))
+    assert (len(nothing), "then" in (nothing.hint or "")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("named", "said", "hint"),
+    [
+        ({"as_of_step": 1}, "as_of_step counts the steps of one task, and no task is given", "as_of"),
+        ({"as_of_step": 1, "task": "t", "as_of": datetime(2026, 1, 1, tzinfo=UTC)}, "both given", "the step"),
+        ({"as_of": datetime(9999, 1, 1, tzinfo=UTC)}, "no time of the past", "leave it out"),
+    ],
+)
+def test_a_moment_that_cannot_be_meant_says_why(
+    ledger: Driver, named: dict[str, Any], said: str, hint: str
+) -> None:
+    with pytest.raises(rl.InvalidArgumentError, match=said) as caught:
+        ledger.recall("x", **named)
+    assert caught.value.code == "22023"
+    assert hint in (caught.value.hint or "")
+    assert "p_" not in f"{caught.value} {caught.value.hint}"
 
 
 # --- where relevance comes from -----------------------------------------------------------------------------------
@@ -205,6 +250,31 @@ def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledge
     assert hits["new"].explain().notes == ()
 
 
+def test_the_tuned_preset_weighs_and_explains_otherwise(ledger: Driver) -> None:
+    ledger.record("invoices are immutable once sent", summary="Invoices immutable")
+    ledger.set_lifecycle(ledger.record("a stale word on invoices", summary="Something else"), "stale")
+    assert contents(ledger.recall("immutable invoices", preset="tuned", include_stale=False)) == {
+        "invoices are immutable once sent"
+    }
+    best, stale = ledger.recall("immutable invoices", preset="tuned")
+    assert (best.summary_match, stale.summary_match, stale.lifecycle_status) == (1, 0, "stale")
+    assert best.arguments["p_preset"] == "tuned"
+    parts = {part.name: part for part in best.explain().components}
+    assert parts["summary"].points == pytest.approx(best.arguments["p_w_summary"])
+    assert sum(part.points for part in parts.values()) == pytest.approx(best.score)
+    assert "the query names 100% of the words of its summary" in str(best.explain())
+    assert "rare words count most" in str(best.explain())
+    assert stale.explain().deduction == pytest.approx(0.05)
+    published = ledger.recall("immutable invoices")
+    assert [part.name for part in published[0].explain().components][-1] == "dependency"
+    assert [hit.score for hit in published] == [
+        hit.score for hit in ledger.recall("immutable invoices", preset="published")
+    ]
+    with pytest.raises(rl.InvalidArgumentError, match="no preset 'best'") as caught:
+        ledger.recall("x", preset="best")
+    assert "tuned" in (caught.value.hint or "")
+
+
 def test_every_explanation_adds_up_to_the_score_of_the_database(ledger: Driver) -> None:
     chance = random.Random(20261130)
     words = "invoice credit note auditor void step ledger recall edge index".split()
@@ -233,7 +303,8 @@ def test_every_explanation_adds_up_to_the_score_of_the_database(ledger: Driver) 
             "embedding": at(chance.uniform(0.3, 1)) if chance.random() < 0.7 else None,
             "fusion": chance.choice(["none", "max", "blend"]),
             "fusion_weight": chance.choice([0, 0.3, 0.5, 1]),
-            "weights": rl.Weights(*(chance.uniform(0, 2) for _ in range(4))),
+            "preset": chance.choice([None, "published", "tuned"]),
+            "weights": rl.Weights(*(chance.uniform(0, 2) for _ in range(5))),
             "half_life_steps": chance.uniform(1, 100),
             "dependency_saturation": chance.uniform(0.5, 5),
             "current_step": chance.randrange(400),
@@ -247,9 +318,9 @@ def test_every_explanation_adds_up_to_the_score_of_the_database(ledger: Driver) 
             explained = hit.explain()
             points = [part.points for part in explained.components]
             assert sum(points) - explained.deduction == pytest.approx(hit.score, abs=1e-8)
-            assert explained.deduction == pytest.approx(
-                0 if hit.lifecycle_status == "active" else 0.3, abs=1e-8
-            )
+            less = 0.05 if asked["preset"] == "tuned" else 0.3
+            less = {"active": 0, "stale": less, "disputed": less}.get(hit.lifecycle_status, 0.3)
+            assert explained.deduction == pytest.approx(less, abs=1e-8)
             assert sum(part.share for part in explained.components) == pytest.approx(1)
             origin = explained.relevance
             assert origin.from_cosine + origin.from_text == pytest.approx(hit.relevance, abs=1e-8)

@@ -7,18 +7,17 @@ answered in the end as of then.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.rig.databases import Database
 from tests.sql.rpc import Ledger
 
 STREAMS = ("ours", "theirs", "third")
+REFUSED = ("RL461", "22023")  # a loop of supersessions or dependencies, an edge to itself
 WORDS = ("invoice", "ledger", "cursor", "schema", "queue", "retry", "token", "index")
 
 
@@ -126,7 +125,8 @@ class History:
             try:
                 change()
             except psycopg.Error as error:
-                assert error.sqlstate in ("RL460", "RL461", "RL462", "22023", "23514"), error
+                if error.sqlstate not in REFUSED:
+                    raise
                 self.newest = newest
             self.look(f"seed {self.seed} after change {number}, {change.__name__}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ DEFAULTS: dict[str, Any] = {
     "limit": 10,
     "max_tokens": None,
     "include_superseded": False,
-    "include_stale": False,
+    "include_stale": None,
     "only_confirmed": False,
     "include_personal": True,
     "min_relevance": None,
@@ -28,8 +28,8 @@ DEFAULTS: dict[str, Any] = {
     "embedding_model": None,
     "similarity_floor": None,
     "similarity_ceiling": None,
-    "fusion": "none",
-    "fusion_weight": 0.5,
+    "fusion": None,
+    "fusion_weight": None,
     "exact": True,
     "trace": True,
     "request_id": None,
@@ -121,10 +121,36 @@ def test_a_recall_sends_only_what_was_set() -> None:
         ({"exact": False}, {"p_exact": False}),
         ({"flow": "f", "runtime_name": "n"}, {"p_flow_id": "f", "p_runtime_name": "n"}),
         ({"max_tokens": 300}, {"p_max_tokens": 300}),
+        ({"preset": "tuned"}, {"p_preset": "tuned"}),
+        (
+            {"preset": "tuned", "fusion": "none", "fusion_weight": 0.5, "include_stale": False},
+            {"p_preset": "tuned", "p_fusion": "none", "p_fusion_weight": 0.5, "p_include_stale": False},
+        ),
+        ({"weights": {"summary": 0.1}}, {"p_w_summary": 0.1}),
+        ({"as_of_step": 0}, {"p_as_of_step": 0}),
+        (
+            {"as_of": datetime(2026, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))},
+            {"p_as_of": "2026-05-01T12:00:00+02:00"},
+        ),
     ],
 )
 def test_an_argument_of_recall_is_sent_where_it_is_set(named: dict[str, Any], body: dict[str, Any]) -> None:
     assert recall(**named).body == {"p_workspace_id": "acme", "p_match_count": 10, **body}
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"as_of": datetime(2026, 5, 1)}, "as_of has no time zone"),
+        ({"as_of": "2026-05-01"}, "as_of must be a datetime, not"),
+        ({"as_of_step": -1}, "as_of_step must be in"),
+        ({"as_of_step": True}, "as_of_step must be a whole number"),
+        ({"as_of_step": 1.5}, "as_of_step must be a whole number"),
+    ],
+)
+def test_a_moment_that_is_none_is_refused(named: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        recall(**named)
 
 
 def test_a_range_of_recall_is_left_to_the_database() -> None:
@@ -154,7 +180,7 @@ def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None
         ({"embedding": [0]}, "no direction"),
         ({"min_relevance": float("nan")}, "min_relevance must be finite"),
         ({"similarity_floor": "0.7"}, "similarity_floor must be a number, not str"),
-        ({"fusion": None}, "fusion must be a text, not NoneType"),
+        ({"fusion": 1}, "fusion must be a text, not int"),
         ({"fusion_weight": True}, "fusion_weight must be a number, not bool"),
         ({"only_confirmed": "yes"}, "only_confirmed must be True or False, not str"),
         ({"include_personal": 0}, "include_personal must be True or False, not int"),

@@ -50,6 +50,34 @@ def test_what_is_not_active_is_explained_with_its_deduction() -> None:
     ]
 
 
+TUNED = {
+    "p_preset": "tuned", "p_w_similarity": 0.8, "p_w_importance": 0.05, "p_w_recency": 0.02, "p_w_dependency": 0.05,
+    "p_w_summary": 0.08, "has_text": True,
+}  # fmt: skip
+
+
+def test_the_tuned_preset_is_explained_with_its_summary_and_its_deduction() -> None:
+    # 0.6 + 0.045 + 0.01 + 0.01665 + 0.04 - 0.05
+    explained = hit(TUNED, summary_match=0.5, lifecycle_status="stale", ranking_score=0.66165).explain()
+    assert explained.deduction == pytest.approx(0.05)
+    assert [part.name for part in explained.components][-1] == "summary"
+    assert sum(part.share for part in explained.components) == pytest.approx(1)
+    text = str(explained)
+    assert "by words: full-text match with the query; rare words count most" in text
+    assert "  summary     0.500 x 0.08 = 0.040    6%  the query names 50% of the words of its summary" in text
+    assert "-0.050        stale, no longer active" in text
+    assert "no word of its summary" in str(hit(TUNED, summary_match=0).explain())
+    assert "no words were asked for" in str(hit({**TUNED, "has_text": False}, summary_match=0).explain())
+
+
+def test_a_look_into_the_past_says_what_is_of_today() -> None:
+    assert hit({"p_as_of_step": None, "p_as_of": None}).explain().notes == ()
+    (note,) = hit({"p_as_of_step": 0, "p_as_of": None}).explain().notes
+    assert note == "as it stood at step 0 of its task; its text, importance and pin are today's"
+    (note,) = hit({"p_as_of": "2026-05-01T12:00:00+00:00"}).explain().notes
+    assert note.startswith("as it stood on 2026-05-01T12:00:00+00:00;")
+
+
 def test_what_nothing_replaces_says_so() -> None:
     assert "nothing active replaces it" in str(hit(lifecycle_status="superseded").explain())
     assert "replaces" not in str(hit(lifecycle_status="stale").explain())

@@ -11,13 +11,12 @@ import typer
 from rich.text import Text
 
 from ranked_ledger import Decision, InvalidArgumentError, UsageMarked, Weights
-from ranked_ledger.asking import DEFAULT_FUSION, DEFAULT_FUSION_WEIGHT
 from ranked_ledger.cli import tables
 from ranked_ledger.cli.connection import AsJson, MemoryId, ProjectFilter, Workspace, connect
 from ranked_ledger.cli.memory_words import person
 from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.models import Fusion, Lifecycle
+from ranked_ledger.models import Fusion, Lifecycle, Preset
 from ranked_ledger.wording import counted
 
 commands = typer.Typer()
@@ -25,10 +24,19 @@ commands = typer.Typer()
 
 def _panel(title: str) -> Callable[..., Any]:
     """A group of options in the help of `recall`: takes what an option is for, and its names."""
-    return lambda text, *names: typer.Option(*names, rich_help_panel=title, help=text)
+    return lambda text, *names, **named: typer.Option(*names, rich_help_panel=title, help=text, **named)
+
+
+def _moment(text: str) -> datetime:
+    """A time as ISO 8601 has it, `2026-05-01T12:00` or with an offset; in UTC where it has none."""
+    try:
+        return _utc(datetime.fromisoformat(text))
+    except ValueError:
+        raise typer.BadParameter("write a time as 2026-05-01T12:00 or 2026-05-01T12:00+02:00") from None
 
 
 _scope = _panel("Which decisions")
+_past = _panel("As of when")
 _relevance = _panel("Relevance")
 _weight = _panel("Weights")
 _trace = _panel("Trace")
@@ -67,8 +75,12 @@ def recall(
         bool, _scope("Also what is not active, each 0.30 lower.", "--include-superseded", "-a")
     ] = False,
     include_stale: Annotated[
-        bool, _scope("Of these the stale and disputed ones only.", "--include-stale")
-    ] = False,
+        bool | None,
+        _scope(
+            "Of these the stale and disputed ones only; by default as the preset says.",
+            "--include-stale/--no-stale",
+        ),
+    ] = None,
     only_confirmed: Annotated[
         bool, _scope("Nothing that still waits for a person's confirmation.", "--only-confirmed")
     ] = False,
@@ -78,22 +90,40 @@ def recall(
     min_relevance: Annotated[
         float | None, _scope("Nothing of less relevance, 0 to 1, pinned or not.")
     ] = None,
+    as_of: Annotated[
+        datetime | None,
+        _past(
+            "Ask as of then: what was there and in force (UTC unless an offset is given).",
+            "--as-of",
+            parser=_moment,
+            metavar="TIME",
+        ),
+    ] = None,
+    as_of_step: Annotated[int | None, _past("Or as of a step of one --task.", "--as-of-step")] = None,
     fusion: Annotated[
-        str, _relevance("Where there are both: none takes the cosine, max cosine or words, blend both.")
-    ] = DEFAULT_FUSION,
+        str | None,
+        _relevance("Where there are both: none takes the cosine (default), max cosine or words, blend both."),
+    ] = None,
     fusion_weight: Annotated[
-        float, _relevance("The part of the cosine in a blend, 0 to 1.")
-    ] = DEFAULT_FUSION_WEIGHT,
+        float | None, _relevance("The part of the cosine in a blend, 0 to 1 (0.5).")
+    ] = None,
     similarity_floor: Annotated[
         float | None, _relevance("The cosine that counts as 0; else the one kept for the model, else 0.")
     ] = None,
     similarity_ceiling: Annotated[
         float | None, _relevance("The cosine that counts as 1; else the one kept for the model, else 1.")
     ] = None,
+    preset: Annotated[
+        str | None,
+        _weight("Defaults of what follows, and of fusion: published (default), or tuned for long work."),
+    ] = None,
     relevance: Annotated[float | None, _weight("Weight of relevance (0.45).")] = None,
     importance: Annotated[float | None, _weight("Weight of importance (0.25).")] = None,
     recency: Annotated[float | None, _weight("Weight of recency (0.15).")] = None,
     dependency: Annotated[float | None, _weight("Weight of dependency (0.15).")] = None,
+    summary: Annotated[
+        float | None, _weight("Weight of how much of the summary the query names (0).")
+    ] = None,
     current_step: Annotated[
         int | None,
         _weight("Where the work stands; by default each stream's newest step.", "--current-step"),
@@ -122,7 +152,7 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """The decisions that matter now, best first."""
-    weights = Weights(relevance=relevance, importance=importance, recency=recency, dependency=dependency)
+    weights = Weights(relevance, importance, recency, dependency, summary)
     whom = None if about is None else person(about)
     with connect(workspace, project) as ledger:
         found = ledger.recall(
@@ -136,12 +166,15 @@ def recall(
             only_confirmed=only_confirmed,
             include_personal=include_personal,
             min_relevance=min_relevance,
+            as_of=as_of,
+            as_of_step=as_of_step,
+            preset=cast(Preset | None, preset),
             weights=weights,
             half_life_steps=half_life_steps,
             dependency_saturation=dependency_saturation,
             similarity_floor=similarity_floor,
             similarity_ceiling=similarity_ceiling,
-            fusion=cast(Fusion, fusion),
+            fusion=cast(Fusion | None, fusion),
             fusion_weight=fusion_weight,
             exact=exact,
             trace=trace,
