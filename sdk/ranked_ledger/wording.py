@@ -58,6 +58,7 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "p_w_importance": "weights.importance",
         "p_w_recency": "weights.recency",
         "p_w_similarity": "weights.relevance",
+        "p_w_summary": "weights.summary",
         "p_workspace_id": "workspace",
     }
 )

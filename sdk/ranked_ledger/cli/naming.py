@@ -60,6 +60,7 @@ OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "weights.importance": "--importance",
         "weights.recency": "--recency",
         "weights.relevance": "--relevance",
+        "weights.summary": "--summary",
     }
 )
 
