@@ -151,6 +151,18 @@ def test_what_is_recorded_through_the_function_is_ranked_as_the_ledger_ranks_it(
     assert LOGS not in asked.to_prompt()
 
 
+def test_a_preset_is_the_ledgers_through_the_function_too(memory: Driver, ledger: rl.RankedLedger) -> None:
+    ledger.record(RULE, summary="A sent invoice is immutable")
+    ledger.set_lifecycle(ledger.record(NOTES), "stale")
+    for preset in ("published", "tuned"):
+        for more in ({}, {"include_stale": False}, {"fusion": "none", "weights": {"summary": 0.4}}):
+            asked = memory.recall(QUESTION, preset=preset, **more)
+            itself = ledger.recall(QUESTION, trace=False, preset=preset, **more)
+            assert plain(asked) == plain(itself), (preset, more)
+            assert asked.arguments["p_preset"] == itself.arguments["p_preset"] == preset
+            assert len(asked) == (2 if preset == "tuned" and "include_stale" not in more else 1)
+
+
 def test_one_trace_says_who_asked_what(
     memory: Driver, project: StackInfo, ledger: rl.RankedLedger, workspace: str
 ) -> None:
