@@ -112,6 +112,34 @@ def test_calibration_and_fusion_reach_the_database(run: Run) -> None:
     )
 
 
+def test_the_past_is_asked_by_step_and_by_time(run: Run) -> None:
+    for content in ("Invoices are mutable", "Invoices are immutable"):
+        record(run, content, "--task", "t")
+
+    def asked(*options: str) -> list[str]:
+        return [hit["content"] for hit in run("recall", "invoices", *options, "--json").json["hits"]]
+
+    assert asked("--task", "t", "--as-of-step", "0") == ["Invoices are mutable"]
+    assert asked("--as-of", "2001-01-01") == asked("--as-of", "2001-01-01T12:00+02:00") == []
+    shown = run("recall", "invoices", "--task", "t", "--as-of-step", "0", "--explain").out
+    assert "as it stood at step 0 of its task" in " ".join(shown.split())
+    for options, said in (
+        (("--as-of", "yesterday"), "write a time as 2026-05-01T12:00"),
+        (("--as-of-step", "0"), "no task is given"),
+        (("--as-of", "9999-01-01"), "no time of the past"),
+    ):
+        refused = run("recall", "invoices", *options, expect=2)
+        assert said in " ".join(refused.err.split())
+
+
+def test_a_preset_is_named(run: Run) -> None:
+    record(run, "Invoices are immutable")
+    answer = run("recall", "invoices", "--preset", "tuned", "--summary", "0.5", "--explain", "--json").json
+    assert (answer["arguments"]["p_preset"], answer["arguments"]["p_w_summary"]) == ("tuned", 0.5)
+    assert [one["name"] for one in answer["explanations"][0]["components"]][-1] == "summary"
+    assert "there is no preset" in run("recall", "invoices", "--preset", "best", expect=2).err
+
+
 def test_a_budget_says_what_it_cost(run: Run) -> None:
     for number in range(3):
         record(run, f"Invoices {number} " + "word " * 60, "--summary", f"Invoices {number}")
