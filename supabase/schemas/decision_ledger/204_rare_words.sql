@@ -41,35 +41,33 @@ declare
   v_documents bigint;
   v_stale     uuid[];
   v_left_out  int[]; -- row numbers whose postings are nobody's, or may be of other words
+  v_found     bigint[] := '{}'; -- terms, each as often as a decision that is marked holds it
 begin
   if p_terms = '{}' then
     return '{}';
   end if;
   v_stale := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key);
   v_left_out := array(select d.row_no from ranked_ledger.dead_rows d
-                      union all
+                      union
                       select s.row_no from ranked_ledger.standings s where s.memory_id = any (v_stale));
-  if v_stale = '{}' and v_left_out = '{}' then
-    select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
-    return array(
-      select ranked_ledger.rarity(v_documents, (select count(*) from ranked_ledger.postings p where p.term = t.term))
-      from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+  select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
+  if v_stale <> '{}' then
+    v_documents := v_documents
+      - (select count(*) from ranked_ledger.standings s
+         where s.memory_id = any (v_stale) and s.workspace_key = p_workspace_key and not s.is_retired)
+      + (select count(*) from ranked_ledger.standings_due(v_stale) d where d.workspace_key = p_workspace_key and not d.is_retired);
+    v_found := array(
+      select x.term from ranked_ledger.standings_due(v_stale) d
+      cross join lateral ranked_ledger.terms_of(p_workspace_key, d.search_lexemes) as x
+      where d.workspace_key = p_workspace_key and x.term = any (p_terms));
   end if;
-  return (
-    with due as materialized (
-      select d.is_retired, d.search_lexemes from ranked_ledger.standings_due(v_stale) d where d.workspace_key = p_workspace_key),
-    document as (
-      select (select count(*) from ranked_ledger.standings s
-              where s.workspace_key = p_workspace_key and not s.is_retired and s.memory_id <> all (v_stale))
-             + (select count(*) from due where not due.is_retired) as documents),
-    found as materialized (
-      select x.term from due cross join lateral ranked_ledger.terms_of(p_workspace_key, due.search_lexemes) as x
-      where x.term = any (p_terms))
-    select array_agg(ranked_ledger.rarity(
-             document.documents,
-             (select count(*) from ranked_ledger.postings p where p.term = t.term and p.row_no <> all (v_left_out))
-             + (select count(*) from found where found.term = t.term)) order by t.place)
-    from document cross join unnest(p_terms) with ordinality as t (term, place));
+  return array(
+    select ranked_ledger.rarity(
+      v_documents,
+      (select count(*) from ranked_ledger.postings p where p.term = t.term)
+      - (select count(*) from ranked_ledger.postings p where p.term = t.term and p.row_no = any (v_left_out))
+      + cardinality(array_positions(v_found, t.term)))
+    from unnest(p_terms) with ordinality as t (term, place) order by t.place);
 end
 $$;
 
