@@ -61,7 +61,8 @@ as $$
     select ranked_ledger.decision_line(m.content, l.rationale, l.step_index, l.project_id, l.task_id, l.importance::float8,
                                        s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as line,
            ranked_ledger.decision_line(m.summary, null, l.step_index, l.project_id, l.task_id, l.importance::float8,
-                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as summary_line) as f
+                                       s.lifecycle_status, s.rests_on_retired, m.created_by, s.review_status) as summary_line
+    offset 0) as f -- each line is named twice above, and was rendered as often
   where l.memory_id = p_memory_id
 $$;
 
