@@ -3395,9 +3395,9 @@ begin
       half_life := 30; with_stale := false; penalty := 0.30;
       fusion := 'none'; fusion_weight := 0.5; weighs_words := false;
     when 'tuned' then
-      w_similarity := 0.80; w_importance := 0.08; w_recency := 0.02; w_dependency := 0.05; w_summary := 0.05;
+      w_similarity := 0.78; w_importance := 0.08; w_recency := 0.04; w_dependency := 0.05; w_summary := 0.05;
       half_life := 100; with_stale := true; penalty := 0.05;
-      fusion := 'blend'; fusion_weight := 0.2; weighs_words := true;
+      fusion := 'blend'; fusion_weight := 0.4; weighs_words := true;
     else
       raise sqlstate '22023' using
         message = format('there is no preset %s', coalesce(quote_literal(left(p_name, 100)), 'null')),
@@ -3601,7 +3601,7 @@ begin
       select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
              case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
                   else x.lifecycle_status end as lifecycle_status,
-             case when v_is_past then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
+             case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
                   else x.review_status end as review_status
       from public.agent_memories x where x.id = l.memory_id offset 0) as m
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
@@ -4678,13 +4678,15 @@ begin
   return array(
     select l.memory_id from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
     where l.workspace_id = p_question.workspace_id and l.set_aside_at is null
+      and (p_question.project_id is null or l.project_id = p_question.project_id)
+      and (p_question.task_id is null or l.task_id = p_question.task_id)
       and (v_moment.as_of_step is null or l.stream_id = v_moment.as_of_stream)
       and ranked_ledger.was_there(l.stream_id, l.step_index, m.created_at, v_moment));
 end
 $$;
 
 comment on function ranked_ledger.decisions_then(ranked_ledger.question) is
-  'Every decision of a workspace, or of the stream of the step, that was there.';
+  'Every decision in the project and task of a question that was there.';
 
 create or replace function ranked_ledger.newest_steps_then(p_question ranked_ledger.question)
 returns jsonb language plpgsql stable

@@ -52,7 +52,7 @@ begin
       select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
              case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
                   else x.lifecycle_status end as lifecycle_status,
-             case when v_is_past then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
+             case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
                   else x.review_status end as review_status
       from public.agent_memories x where x.id = l.memory_id offset 0) as m
     left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t

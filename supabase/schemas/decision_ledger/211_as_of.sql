@@ -99,13 +99,15 @@ begin
   return array(
     select l.memory_id from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
     where l.workspace_id = p_question.workspace_id and l.set_aside_at is null
+      and (p_question.project_id is null or l.project_id = p_question.project_id)
+      and (p_question.task_id is null or l.task_id = p_question.task_id)
       and (v_moment.as_of_step is null or l.stream_id = v_moment.as_of_stream)
       and ranked_ledger.was_there(l.stream_id, l.step_index, m.created_at, v_moment));
 end
 $$;
 
 comment on function ranked_ledger.decisions_then(ranked_ledger.question) is
-  'Every decision of a workspace, or of the stream of the step, that was there.';
+  'Every decision in the project and task of a question that was there.';
 
 create or replace function ranked_ledger.newest_steps_then(p_question ranked_ledger.question)
 returns jsonb language plpgsql stable
