@@ -3396,7 +3396,7 @@ begin
       fusion := 'none'; fusion_weight := 0.5; weighs_words := false;
     when 'tuned' then
       w_similarity := 0.78; w_importance := 0.08; w_recency := 0.04; w_dependency := 0.05; w_summary := 0.05;
-      half_life := 100; with_stale := true; penalty := 0.05;
+      half_life := 30; with_stale := true; penalty := 0.05;
       fusion := 'blend'; fusion_weight := 0.4; weighs_words := true;
     else
       raise sqlstate '22023' using
