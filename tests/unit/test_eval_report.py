@@ -16,6 +16,7 @@ from ranked_ledger.evals.measures import measure
 from ranked_ledger.evals.report import Report, report
 from ranked_ledger.evals.runs import Run, parse
 from ranked_ledger.evals.statistics import Bootstrap, Figure
+from ranked_ledger.evals.summary import summary
 from ranked_ledger.evals.verdicts import verdicts
 from tests.unit.eval_logs import SKILL, large, lines, row, run
 
@@ -152,6 +153,40 @@ def test_the_verdict_names_wins_losses_and_what_is_open() -> None:
     assert any(re.match(r"tuned, MRR 0.800, ranks worse than hybrid_rrf", one) for one in found.loses)
     assert any("is not told apart from fts_or" in one for one in found.open)
     assert any("at least vector's in all 2 streams" in one for one in found.wins)
+
+
+def test_the_lead_is_held_against_the_stronger_baselines_too() -> None:
+    strong = ("bm25", "bm25_in_force", "hybrid_rrf_bm25", "hybrid_rrf_bm25_in_force")
+    log = skill(vector=0.5, tuned=0.75, tuned_text=0.6, **dict.fromkeys(strong, 0.7))
+    verdict = said(log)
+    (against,) = (one for one in verdict.open if one.startswith("tuned, "))
+    assert all(f"{arm} (0.760: +0.040" in against for arm in strong)
+    shown = table.led(measure(log), Bootstrap(1, 500), "tuned")
+    assert [row[0].text for row in shown.rows] == ["vector", *strong]
+    assert (shown.rows[0][1].text, shown.rows[0][1].tone) == ("+0.200", "good")
+    assert "tuned minus each arm that does not rank" in made(log).markdown()
+
+
+def test_parts_of_the_words_are_ablations_and_no_policies_of_their_own() -> None:
+    arms = ("tuned", "tuned_without_rarity", "tuned_without_length", "tuned_without_stale", "bm25")
+    assert table.ablations(arms) == list(arms[1:4])
+    log = skill(**dict.fromkeys(arms, 0.5))
+    parts = [row[0].text for row in table.ablated(measure(log), Bootstrap(1, 100)).rows]
+    assert parts == ["rarity", "length", "stale"]
+
+
+def test_a_summary_has_a_line_a_run_over_what_nothing_was_tuned_on() -> None:
+    rows = [
+        row(f"q{place}", arm, ["g"] if first else ["x", "g"], stream=stream)
+        for place, (stream, first) in enumerate([("alphagov/forms", False), ("elsewhere", True)])
+        for arm in ("vector", "tuned")
+    ]
+    text = lines(rows)
+    cut = parse(text[:-1], name="cut.jsonl")
+    text[-1] = text[-1].replace('"anomalies": {}', '"anomalies": {"twice": 2, "future": 1, "empty": 0}')
+    shown = summary([parse(text, name="shared.jsonl"), cut])
+    assert [cell.text for cell in shown.rows[0]] == ["shared", "1", "1.000", *"-----", "1.000", "-", "3"]
+    assert shown.rows[1][-1].text == "not finished"
 
 
 def test_the_verdict_names_the_streams_in_which_ranking_loses() -> None:

@@ -49,7 +49,8 @@ def anomalies(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> d
 
 
 def _may_be_empty(arm: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    return arm["may_be_empty"] == "always" or (arm["may_be_empty"] == "no_match" and not row["matches"])
+    matches = {"always": 0, "no_match": row["matches"], "no_match_in_force": row.get("matches_in_force")}
+    return arm["may_be_empty"] in matches and not matches[arm["may_be_empty"]]
 
 
 def _of_hits(row: Mapping[str, Any], bounds: Sequence[float]) -> Counter[str]:

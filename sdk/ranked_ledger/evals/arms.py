@@ -16,13 +16,14 @@ from typing import Any, Final, Literal
 from ranked_ledger.evals.errors import EvalError
 
 Kind = Literal["ledger", "sql"]
-MayBeEmpty = Literal["never", "always", "no_match"]
+MayBeEmpty = Literal["never", "always", "no_match", "no_match_in_force"]
 UseOfVectors = Literal["never", "if_there", "required"]
 
 LIMIT: Final = 50
 """Hits of every arm."""
 
 _SCORES: Final = (-0.30, 1.0)  # of both presets, whose weights have the sum 1; less where one is left out
+_FUSED: Final = (0, 2 / 61)  # first in both lists
 _RAW: Final = {"p_similarity_floor": 0, "p_similarity_ceiling": 1}
 
 
@@ -32,7 +33,8 @@ class Arm:
 
     - `arguments`: of `recall_decisions`, beside the question. `bounds`: what a score of it can be.
     - `vectors`: whether it is given the question's vector. `required`: without vectors it is absent.
-    - `may_be_empty`: when an empty answer is no fault; `no_match`: where no word of the question is.
+    - `may_be_empty`: when an empty answer is no fault; `no_match`: where no word of the question is;
+      `no_match_in_force`: where none is in what is not retired.
     - `starred`: one of the nine that CI runs.
     """
 
@@ -75,12 +77,16 @@ ARMS: Final = (
     Arm("vector", "sql", (-1, 1), vectors="required", starred=True),
     Arm("fts_and", "sql", (0, 1), may_be_empty="always", starred=True),
     Arm("fts_or", "sql", (0, 1), may_be_empty="no_match", starred=True),
-    Arm("hybrid_rrf", "sql", (0, 2 / 61), vectors="required", starred=True),
+    Arm("hybrid_rrf", "sql", _FUSED, vectors="required", starred=True),
     # the formula as it was published, over cosines as they are
     _ledger("ranked_ledger_text", "never", starred=True),
     _ledger("ranked_ledger_vectors", "required", starred=True, **_RAW),
     Arm("oracle", "sql", (1, 1), starred=True),
-    Arm("hybrid_rrf_in_force", "sql", (0, 2 / 61), vectors="required"),
+    Arm("hybrid_rrf_in_force", "sql", _FUSED, vectors="required"),
+    Arm("bm25", "sql", (0, 1), may_be_empty="no_match"),
+    Arm("bm25_in_force", "sql", (0, 1), may_be_empty="no_match_in_force"),
+    Arm("hybrid_rrf_bm25", "sql", _FUSED, vectors="required"),
+    Arm("hybrid_rrf_bm25_in_force", "sql", _FUSED, vectors="required"),
     _ledger("ranked_ledger_calibrated", "required"),
     _tuned("tuned"),
     _tuned("tuned_text", "never"),
@@ -91,7 +97,10 @@ ARMS: Final = (
     _tuned("tuned_without_summary", p_w_summary=0),
     _tuned("tuned_without_text", "required", p_fusion="none"),
     _tuned("tuned_without_calibration", "required", **_RAW),
+    _tuned("tuned_without_stale", p_include_stale=False),
     _tuned("tuned_without_retired_filter", p_include_superseded=True),
+    Arm("tuned_without_rarity", "sql", _SCORES, vectors="if_there"),
+    Arm("tuned_without_length", "sql", _SCORES, vectors="if_there"),
     Arm("step_shuffled", "sql", _SCORES, vectors="if_there"),
 )
 """In the order in which every question is put to them."""

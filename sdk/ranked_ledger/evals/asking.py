@@ -118,10 +118,11 @@ class Session:
         fitted = _only(self._connection.execute(query, (workspace, model)).fetchone())["fitted"]
         return [fitted["floor"], fitted["ceiling"]]
 
-    def matches(self, asked: Asked) -> int:
-        """How many decisions of the workspace have any word of the question."""
-        query = "select ranked_ledger_evals.matches(%s, %s)"
-        return int(_only(self._connection.execute(query, (asked.workspace, asked.text)).fetchone()))
+    def matches(self, asked: Asked) -> tuple[int, int]:
+        """How many of the workspace have any word of the question, and how many of those are not retired."""
+        query = "select array[m.matches, m.in_force] from ranked_ledger_evals.matches(%s, %s) m"
+        matches, in_force = _only(self._connection.execute(query, (asked.workspace, asked.text)).fetchone())
+        return matches, in_force
 
     def in_force(self, workspace: str) -> int:
         """How many decisions of the workspace are active: what no arm leaves out."""

@@ -1,7 +1,7 @@
 """The log of a run: JSON lines, one for the run, one a question and arm, one for the end. `runs` reads it.
 
 Each row is on the disk before the next question is put, so an interrupted run leaves a log that can be read;
-only a finished one has its last line.
+only a finished one has its last line. A row's line is packed, see `packing`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ranked_ledger.evals.errors import EvalError
+from ranked_ledger.evals.packing import Row, packed, unpacked
 
-FORMAT: Final = 1
-
-Row = dict[str, Any]
+FORMAT: Final = 2
 
 
 class Writer:
@@ -36,13 +35,13 @@ class Writer:
         self._write({"kind": "header", "format": FORMAT, **header})
 
     def row(self, row: Row) -> None:
-        self._write({"kind": "row", **row})
+        self._write({"kind": "row", **packed(row)})
         self.rows += 1
 
     def written(self) -> Iterator[Row]:
         """The rows as the file has them, one at a time: a large run does not fit in memory."""
         with self.path.open(encoding="utf-8") as file:
-            yield from (line for line in map(json.loads, file) if line["kind"] == "row")
+            yield from (unpacked(line) for line in map(json.loads, file) if line["kind"] == "row")
 
     def finish(self, *, anomalies: Mapping[str, int], **known: Any) -> None:
         """The last line: without it the run is an interrupted one."""

@@ -176,11 +176,15 @@ def _found(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
         )
         yield Lines((f"Each arm minus {baseline}, in pairs:",))
         yield table.paired(chief, bootstrap, arms, baseline)
+    first = table.lead(arms)
+    if first is not None and any(arm in table.BASELINES for arm in arms):
+        yield Lines((f"{first} minus each arm that does not rank, in pairs:",))
+        yield table.led(chief, bootstrap, first)
 
 
 def _costs(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
     arms = table.compared(chief.arms)
-    curves = [arm for arm in (*reversed(table.RANKED), *table.BASELINES[:4]) if arm in arms]
+    curves = [arm for arm in (*reversed(table.RANKED), *table.CHIEF_BASELINES) if arm in arms]
     if chief.budgets and curves:
         rates = {arm: [float(rate) for rate in chief.budget_hits[arm].mean(axis=0)] for arm in curves}
         yield plots.curves(

@@ -18,7 +18,8 @@ from ranked_ledger.evals.cases import Dataset, Question
 from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.ground import Ground, ground
 from ranked_ledger.evals.loading import Loaded, Replay
-from ranked_ledger.evals.log import Row, Writer
+from ranked_ledger.evals.log import Writer
+from ranked_ledger.evals.packing import Row
 from ranked_ledger.evals.vectors import Vectors
 
 Progress = Callable[[str, int, int], object]
@@ -33,6 +34,8 @@ COMPONENTS: Final = (
     "recency",
     "dependency_boost",
 )
+EXPLAINED: Final = 10
+"""Hits whose components go into the log."""
 READ: Final = 5
 """Of a list of hits an agent reads the first few: a retired one among them misleads."""
 SUCCESSOR_WITHIN: Final = 10
@@ -211,6 +214,7 @@ class _Run:
             question.asked_at_step,
             tuple(replay.ids[key] for key in sorted(question.gold)),
         )
+        matches, matches_in_force = session.matches(asked)
         about = {
             "question": question.id,
             "stream": question.stream,
@@ -222,7 +226,8 @@ class _Run:
             "gold": sorted(question.gold),
             "must_not": sorted(question.must_not),
             "rows_in_scope": session.in_force(workspace),
-            "matches": session.matches(asked),
+            "matches": matches,
+            "matches_in_force": matches_in_force,
         }
         for arm in self.arms:
             self.log.row({**about, "arm": arm.name, **_answered(session.ask(arm, asked), replay)})
@@ -244,18 +249,20 @@ def _hit(hit: Mapping[str, Any], place: int, answer: Answer, replay: Replay) -> 
     return {
         "key": replay.keys.get(hit["memory_id"], hit["memory_id"]),
         "rank": place,
-        "score": hit["ranking_score"],
+        "score": _short(hit["ranking_score"], 9),
         "step": hit["step_index"],
         "lifecycle": hit["lifecycle_status"],
         "tokens": hit["tokens"],
         "workspace": answer.workspaces.get(hit["memory_id"]),
-        "components": {name: _short(hit[name]) for name in COMPONENTS if name in hit},
+        "components": {name: _short(hit[name]) for name in COMPONENTS if name in hit}
+        if place <= EXPLAINED
+        else {},
     }
 
 
-def _short(value: object) -> object:
-    """Six digits are enough to read a component by, and half of the log."""
-    return round(value, 6) if isinstance(value, float) else value
+def _short(value: object, digits: int = 6) -> object:
+    """As many digits as are read: a component by six, a score by as many as tell its bounds."""
+    return round(value, digits) if isinstance(value, float) else value
 
 
 def _without_successor(hits: Sequence[Row], replay: Replay) -> list[str]:

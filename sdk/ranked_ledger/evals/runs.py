@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ranked_ledger.evals.errors import EvalInputError, shown
+from ranked_ledger.evals.packing import unpacked
 
 # The streams on which weights were chosen. What they show is told apart from what the others show.
 TUNING_STREAMS: Final = frozenset(
@@ -109,7 +110,12 @@ def _document(line: str, name: str, number: int) -> Mapping[str, Any]:
 def _checked(row: Mapping[str, Any], name: str, number: int) -> Mapping[str, Any]:
     if missing := [field for field in _ROW_FIELDS if field not in row]:
         raise _no_log("the row lacks it", name, number, ", ".join(missing))
-    return row
+    try:
+        return unpacked(row)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_log(
+            "its columns are not of one length, or not all there", name, number, "hits, budgets"
+        ) from error
 
 
 def _no_log(what: str, name: str, number: int | None = None, field: str | None = None) -> EvalInputError:

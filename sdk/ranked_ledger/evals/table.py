@@ -14,7 +14,12 @@ from ranked_ledger.evals.statistics import Bootstrap, Figure
 Tone = Literal["", "good", "bad", "best"]
 
 # Arms that the others are held against, the first that was asked is the one that tables pair with.
-BASELINES: Final = ("vector", "fts_or", "hybrid_rrf", "hybrid_rrf_in_force", "recency", "fts_and")
+BASELINES: Final = (
+    "vector", "fts_or", "bm25", "bm25_in_force", "hybrid_rrf", "hybrid_rrf_bm25", "hybrid_rrf_in_force",
+    "hybrid_rrf_bm25_in_force", "recency", "fts_and",
+)  # fmt: skip
+# Those that stand beside the ranked arms where there is room for a few: the plain ones and the strongest.
+CHIEF_BASELINES: Final = ("vector", "bm25_in_force", "hybrid_rrf", "hybrid_rrf_bm25_in_force")
 RANKED: Final = (
     "tuned", "tuned_text", "ranked_ledger_calibrated", "ranked_ledger_vectors", "ranked_ledger_text",
 )  # fmt: skip
@@ -23,6 +28,7 @@ WITHOUT: Final = "tuned_without_"
 
 _FOUND: Final = ("MRR", "hit@1", "hit@5", "hit@10", "nDCG@10")
 _AT_BUDGETS: Final = tuple(f"hit in {budget:,} tokens" for budget in BUDGETS)
+_PAIRED: Final = ("MRR", "hit@5", "nDCG@10", "served superseded", _AT_BUDGETS[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +122,30 @@ def latency(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> 
 
 def paired(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str], baseline: str) -> Table:
     """Every arm minus the baseline, question by question."""
-    measures = ("MRR", "hit@5", "nDCG@10", "served superseded", _AT_BUDGETS[1])
-    rows = []
-    for arm in arms:
-        if arm == baseline:
-            continue
-        figures = [
-            bootstrap.difference(questions.values[name][arm], questions.values[name][baseline])
-            for name in measures
-        ]
-        wanted = [name != "served superseded" for name in measures]
-        rows.append((Cell(arm), *(judged(figure, up) for figure, up in zip(figures, wanted, strict=True))))
-    return Table(("arm", *measures), tuple(rows))
+    rows = [
+        (Cell(arm), *_differences(questions, bootstrap, arm, baseline)) for arm in arms if arm != baseline
+    ]
+    return Table(("arm", *_PAIRED), tuple(rows))
+
+
+def led(questions: Questions, bootstrap: Bootstrap, first: str) -> Table:
+    """One arm minus each baseline that was asked, question by question."""
+    rows = [
+        (Cell(baseline), *_differences(questions, bootstrap, first, baseline))
+        for baseline in BASELINES
+        if baseline in questions.arms and baseline != first
+    ]
+    return Table((f"{first} minus", *_PAIRED), tuple(rows))
+
+
+def _differences(questions: Questions, bootstrap: Bootstrap, arm: str, baseline: str) -> list[Cell]:
+    return [
+        judged(
+            bootstrap.difference(questions.values[name][arm], questions.values[name][baseline]),
+            more_is_better=name != "served superseded",
+        )
+        for name in _PAIRED
+    ]
 
 
 def ablated(questions: Questions, bootstrap: Bootstrap) -> Table:
@@ -157,7 +175,7 @@ def grouped(groups: Mapping[str, Questions], bootstrap: Bootstrap, name: str) ->
     """MRR of the chief arms in each group of questions, and the lead's difference to the reference."""
     arms = next(iter(groups.values())).arms
     first, baseline = lead(arms), reference(arms)
-    shown = [arm for arm in (*BASELINES[:4], *reversed(RANKED)) if arm in arms]
+    shown = [arm for arm in (*CHIEF_BASELINES, *reversed(RANKED)) if arm in arms]
     rows = []
     for group, questions in groups.items():
         values = questions.values["MRR"]

@@ -13,9 +13,10 @@ returns table (memory_id uuid, score float8) language sql stable as $$
   where c.search_lexemes @@ q.query
 $$;
 
-create function ranked_ledger_evals.matches(p_workspace_id text, p_query text)
-returns integer language sql stable as $$
-  select count(*)::int
+-- How many decisions have any word of the question, and how many of them are not retired.
+create function ranked_ledger_evals.matches(p_workspace_id text, p_query text, out matches integer, out in_force integer)
+language sql stable as $$
+  select count(*)::int, (count(*) filter (where not ranked_ledger_evals.is_retired(c.lifecycle_status)))::int
   from ranked_ledger_evals.cohort(p_workspace_id) c
   where c.search_lexemes @@ ranked_ledger_evals.any_word(p_workspace_id, p_query)
 $$;

@@ -15,7 +15,7 @@ declare
   v_packed    jsonb;
 begin
   v_question := ranked_ledger_evals.question(p_workspace_id, p_query, p_query_embedding, p_current_step, p_match_count, p_embedding_model);
-  v_asked := (p_workspace_id, p_query, v_question.embedding, p_embedding_model, p_current_step, p_gold);
+  v_asked := (p_workspace_id, p_query, v_question.embedding, p_embedding_model, p_current_step, p_match_count, p_gold);
   execute format(
     'select coalesce(array_agg(r.memory_id order by r.place), ''{}''), coalesce(array_agg(r.score order by r.place), ''{}'')
      from (select a.memory_id, a.score, row_number() over (order by a.score desc, l.step_index desc, a.memory_id) as place
