@@ -327,7 +327,8 @@ begin
     v_nearest := ranked_ledger.nearest(q, 0);
     v_depth := 1000000;
   else
-    v_nearest := ranked_ledger.nearest(q, v_depth);
+    -- blended with words, the nearest are not worth as much, and those of all of them are looked up
+    v_nearest := ranked_ledger.nearest(q, case when q.weighs_words and q.terms <> '{}' then v_count + 118 else v_depth end);
   end if;
   v_near := ranked_ledger.score_nearest(
     q, v_streams.stream_ids, v_streams.newest_steps, v_nearest.row_nos, v_nearest.cosines, v_slack);
