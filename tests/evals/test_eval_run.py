@@ -178,6 +178,13 @@ def test_every_answer_has_a_trace_under_its_arms_name(ran: Ran) -> None:
         assert {one.recall_requests for one in stats.values()} == {asked}
 
 
+def test_a_log_says_what_its_presets_weighed_by(ran: Ran) -> None:
+    published, tuned = (ran.log.header["presets"][name] for name in ("published", "tuned"))
+    assert (published["w_similarity"], published["w_summary"], published["half_life"]) == (0.45, 0, 30)
+    for preset in (published, tuned):
+        assert sum(weight for name, weight in preset.items() if name.startswith("w_")) == pytest.approx(1)
+
+
 def test_a_second_run_has_the_same_numbers(ran: Ran, tmp_path: Path) -> None:
     again = run(small(), tmp_path / "again.jsonl", vectors=embedded(small(), tmp_path))
     log = runs.read(again.path)

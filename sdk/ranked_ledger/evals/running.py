@@ -116,6 +116,7 @@ def run_on(
         **_header(dataset, vectors, seed),
         "arms": [arm.as_dict() for arm in there_are],
         "absent": absent,
+        "presets": there.presets(),
         "versions": _versions() | there.versions(),
     }
     with Writer(out, header) as log:
