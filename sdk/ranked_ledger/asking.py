@@ -2,6 +2,7 @@
 
 Ranges of filters, calibration and fusion are checked by the database alone: its messages say what each is
 for. An argument at its default is not sent, so that an older schema, which does not have it, still answers.
+The preset alone is always named; what it fills in is sent where it is given, and goes before it.
 """
 
 from __future__ import annotations
@@ -9,22 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from ranked_ledger import arguments as check
 from ranked_ledger import wording
 from ranked_ledger.calls import Call
 from ranked_ledger.errors import InvalidArgumentError
-from ranked_ledger.models import Fusion, Preset, Weights
+from ranked_ledger.models import DEFAULT_PRESET, Fusion, Preset, Weights
 from ranked_ledger.recalls import Hit, Recall
 from ranked_ledger.subjects import Subject
 from ranked_ledger.traces import RecallTrace, TracePage
-
-T = TypeVar("T")
-
-DEFAULT_FUSION: Final[Fusion] = "none"
-DEFAULT_FUSION_WEIGHT: Final = 0.5
 
 # The components, and the arguments that weigh them.
 _WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -68,16 +64,12 @@ def recall(
     flow: str | None,
     runtime_name: str | None,
     subject: Subject | None = None,
-    preset: Preset | None = None,
+    preset: Preset = DEFAULT_PRESET,
     as_of: datetime | None = None,
     as_of_step: int | None = None,
 ) -> Call[Recall]:
     if embedding is None and embedding_model is not None:
         raise InvalidArgumentError("embedding_model is given without an embedding")
-
-    def default(usual: T, value: T | None) -> T | None:
-        """What is sent of an argument that a preset fills in: under one, all that is said."""
-        return value if preset is not None else check.unless(usual, value)
 
     tracing = check.flag("trace", trace)
     call = Call("recall_decisions", {}, _recall, repeatable=request_id is not None or not tracing)
@@ -94,9 +86,7 @@ def recall(
         match_count=check.whole("limit", limit, minimum=1, maximum=check.MAX_HITS),
         max_tokens=None if max_tokens is None else check.whole("max_tokens", max_tokens, minimum=1),
         include_superseded=check.unless(False, check.flag("include_superseded", include_superseded)),
-        include_stale=default(
-            False, include_stale if include_stale is None else check.flag("include_stale", include_stale)
-        ),
+        include_stale=None if include_stale is None else check.flag("include_stale", include_stale),
         only_confirmed=check.unless(False, check.flag("only_confirmed", only_confirmed)),
         include_personal=check.unless(True, check.flag("include_personal", include_personal)),
         min_relevance=_number("min_relevance", min_relevance),
@@ -104,9 +94,9 @@ def recall(
         dependency_saturation=check.positive("dependency_saturation", dependency_saturation),
         similarity_floor=_number("similarity_floor", similarity_floor),
         similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
-        fusion=default(DEFAULT_FUSION, check.optional_text("fusion", fusion)),
-        fusion_weight=default(DEFAULT_FUSION_WEIGHT, _number("fusion_weight", fusion_weight)),
-        preset=check.optional_text("preset", preset),
+        fusion=check.optional_text("fusion", fusion),
+        fusion_weight=_number("fusion_weight", fusion_weight),
+        preset=check.text("preset", preset),
         as_of=None if as_of is None else check.moment("as_of", as_of),
         as_of_step=None
         if as_of_step is None

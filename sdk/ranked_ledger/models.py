@@ -19,6 +19,10 @@ CreatedBy = Literal["user", "agent", "system", "import"]
 Fusion = Literal["none", "max", "blend"]
 Preset = Literal["published", "tuned"]
 
+# What the client of the ledger and the command line ask for: the better one on decisions of real projects
+# (docs/evaluation.md). The database's own default is the formula of the proposal, whose callers it serves.
+DEFAULT_PRESET: Final[Preset] = "tuned"
+
 
 class Unset(Enum):
     """The type of `UNSET`: "as the client was made", where None means "none" or "all"."""
@@ -78,8 +82,8 @@ DecisionInput = NewDecision | Mapping[str, Any] | str
 class Weights:
     """How much each component of the score counts: finite and at least 0; None keeps the default.
 
-    The defaults are relevance 0.45, importance 0.25, recency 0.15, dependency 0.15 and summary 0, or those of
-    the preset that is asked for. `summary` weighs how much of a summary's words the query names.
+    The defaults are those of the preset that is asked for: docs/sql-api.md has their table. `summary` weighs
+    how much of a summary's words the query names.
 
     Example:
         >>> Weights(recency=0).recency

@@ -7,7 +7,16 @@ from datetime import datetime
 from uuid import UUID
 
 from ranked_ledger import asking, calls
-from ranked_ledger.models import UNSET, DecisionRef, Fusion, Preset, Unset, UsageMarked, Weights
+from ranked_ledger.models import (
+    DEFAULT_PRESET,
+    UNSET,
+    DecisionRef,
+    Fusion,
+    Preset,
+    Unset,
+    UsageMarked,
+    Weights,
+)
 from ranked_ledger.recalls import Recall
 from ranked_ledger.session import given_or_new
 from ranked_ledger.subjects import Subject
@@ -33,7 +42,7 @@ class Recalling(Upkeep):
         min_relevance: float | None = None,
         as_of: datetime | None = None,
         as_of_step: int | None = None,
-        preset: Preset | None = None,
+        preset: Preset = DEFAULT_PRESET,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,
@@ -57,8 +66,9 @@ class Recalling(Upkeep):
 
         - `query`: what is asked, as text; None ranks by importance, recency and dependency alone.
         - `task`, `project`: only those; None: all of them. `project` is the client's by default.
-        - `include_superseded`: also decisions that are not active, each 0.30 lower. `include_stale`: of these
-          only the stale and disputed ones, not what was superseded or rejected; None: as the preset says.
+        - `include_superseded`: also what is not active, superseded and rejected ones 0.30 lower.
+          `include_stale`: of these only the stale and disputed ones. None is as the preset says: "tuned" has
+          them, 0.05 lower, and hit and prompt line say what they are; "published" leaves them out.
         - `only_confirmed`: none that is pending while its confirmation is required, as the host's tables have
           it by default. `include_personal`: False leaves out what is of visibility "personal".
         - `min_relevance`: in [0,1]; none of less relevance, pinned ones included. None: no minimum.
@@ -76,16 +86,18 @@ class Recalling(Upkeep):
         How it is weighed:
 
         - `current_step`: where the work stands; by default the newest step of each stream.
-        - `preset`: "published" (the default), the formula of the proposal; or "tuned": other weights, words
-          by how rare they are, cosine and words blended, stale ones in scope. What is given goes before it.
-        - `weights`: of the components, finite and at least 0. `half_life_steps` (30): recency is
-          exp(-steps / half_life_steps). `dependency_saturation` (3): that many dependents count fully.
+        - `preset`: what is in force where an argument is not given. "tuned", the default: words by how rare
+          they are, cosine and words blended, little recency, since that found the right decision more often
+          on decisions of real projects (docs/evaluation.md). "published": the formula of the proposal, and
+          the default of the database's own functions. docs/sql-api.md has both side by side.
+        - `weights`: of the components, finite and at least 0. `half_life_steps`: recency is
+          exp(-steps / half_life_steps). `dependency_saturation`: that many dependents count fully.
         - `embedding`, `embedding_model`: of the query; by default the client's embedder makes it.
         - `similarity_floor`, `similarity_ceiling`: the cosines that count as relevance 0 and 1, floor below
           ceiling, in [-1,1]. By default those of `set_similarity_range` for the model, else 0 and 1.
         - `fusion`: of a decision's cosine and its text match, where there are both. "none" takes the cosine,
           "max" the greater one, "blend" `fusion_weight` (in [0,1]) of the cosine and the rest of the text.
-          None: as the preset says, "none" and 0.5 under the published one.
+          None: as the preset says, a blend under "tuned", and "none" under "published".
 
         What is kept:
 
@@ -185,7 +197,7 @@ class AsyncRecalling(AsyncUpkeep):
         min_relevance: float | None = None,
         as_of: datetime | None = None,
         as_of_step: int | None = None,
-        preset: Preset | None = None,
+        preset: Preset = DEFAULT_PRESET,
         weights: Weights | Mapping[str, float] | None = None,
         half_life_steps: float | None = None,
         dependency_saturation: float | None = None,

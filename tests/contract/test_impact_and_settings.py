@@ -70,7 +70,7 @@ def test_a_german_workspace_finds_other_inflections_of_what_is_there_already(led
     kept = ledger.record("Rechnungen bleiben nach dem Versand unverändert")
 
     def words(query: str) -> list[float]:
-        return [hit.text_relevance for hit in ledger.recall(query, trace=False)]
+        return [hit.text_relevance for hit in ledger.recall(query, preset="published", trace=False)]
 
     assert words("Rechnung") == [0.0]
     changed = ledger.set_text_config("german")

@@ -14,12 +14,13 @@ import pytest
 from psycopg.rows import dict_row
 
 from ranked_ledger import LoopError, NewDecision, RankedLedger
+from ranked_ledger.models import Preset
 from ranked_ledger.stack import StackInfo
 from tests.sql.random_ledgers import Call
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "decisions"
-REFERENCE = (ROOT / "tests" / "sql" / "reference.sql").read_text(encoding="utf-8")
+REFERENCES = {"published": "reference.sql", "tuned": "reference_tuned.sql"}
 STREAM = "buildpacks/rfcs"
 RELATIONS = {"depends_on": "depends_on", "relates_to": "informs", "amends": "informs"}
 
@@ -62,7 +63,12 @@ def record_stream(ledger: RankedLedger) -> dict[str, str]:
     return ids
 
 
-def test_a_real_stream_is_recalled_as_the_reference_says(stack: StackInfo, workspace: str) -> None:
+@pytest.mark.parametrize("preset", [None, "published"])
+def test_a_real_stream_is_recalled_as_the_reference_says(
+    stack: StackInfo, workspace: str, preset: Preset | None
+) -> None:
+    asked: dict[str, Any] = {"task": STREAM} | ({"preset": preset} if preset else {})
+    reference = (ROOT / "tests" / "sql" / REFERENCES[preset or "tuned"]).read_text(encoding="utf-8")
     with (
         RankedLedger(stack.url, stack.secret_key, workspace=workspace) as ledger,
         psycopg.connect(stack.db_url, row_factory=dict_row) as database,
@@ -72,14 +78,21 @@ def test_a_real_stream_is_recalled_as_the_reference_says(stack: StackInfo, works
         assert len(retired) == 10
         successors = 0
         for question in lines("questions.jsonl"):
-            found = ledger.recall(question["query"], task=STREAM, limit=10)
-            call = Call({"p_workspace_id": workspace, "p_query": question["query"], "p_task_id": STREAM})
-            expected = database.execute(REFERENCE, call.reference).fetchall()
+            found = ledger.recall(question["query"], limit=10, **asked)
+            call = Call(
+                {
+                    "p_workspace_id": workspace,
+                    "p_query": question["query"],
+                    "p_task_id": STREAM,
+                    "p_preset": preset or "tuned",
+                }
+            )
+            expected = database.execute(reference, call.reference).fetchall()
             assert [hit.memory_id for hit in found] == [row["memory_id"] for row in expected]
             assert [hit.score for hit in found] == pytest.approx([row["score"] for row in expected], abs=1e-9)
             assert not retired & {str(hit.memory_id) for hit in found}
 
-            everything = ledger.recall(question["query"], task=STREAM, limit=1000, include_superseded=True)
+            everything = ledger.recall(question["query"], limit=1000, include_superseded=True, **asked)
             assert {str(hit.memory_id) for hit in everything} == set(ids.values())
             successors += sum(hit.successor is not None for hit in everything)
         assert successors > 0

@@ -51,6 +51,10 @@ def test_the_cosines_of_the_model_lie_close_together(ledger: RankedLedger) -> No
 
 
 def test_calibration_and_fusion_bring_the_answer_forward(ledger: RankedLedger) -> None:
-    assert rank(ledger) > 3
-    assert rank(ledger, **SPREAD) <= 3
-    assert rank(ledger, **SPREAD, fusion="blend") == 1
+    assert rank(ledger, preset="published") > 3
+    assert rank(ledger, preset="published", **SPREAD) <= 3
+    assert rank(ledger, preset="published", **SPREAD, fusion="blend") == 1
+
+
+def test_the_tuned_preset_has_the_answer_first_as_it_is(ledger: RankedLedger) -> None:
+    assert rank(ledger) == rank(ledger, **SPREAD) == 1

@@ -44,8 +44,11 @@ def test_stale_ones_come_without_the_retired_ones(ledger: Driver) -> None:
             ledger.set_lifecycle(made, lifecycle)
     ledger.supersede(ledger.record("superseded"), by=ledger.record("successor"))
     live = {"active", "successor"}
-    assert contents(ledger.recall()) == live
+    assert contents(ledger.recall(include_stale=False)) == live
     assert contents(ledger.recall(include_stale=True)) == live | {"stale", "disputed"}
+    assert contents(ledger.recall()) == live | {"stale", "disputed"}
+    assert contents(ledger.recall(preset="published")) == live
+    assert " | stale | by " in ledger.recall().to_prompt()
     every = live | {"stale", "disputed", "rejected", "superseded"}
     assert contents(ledger.recall(include_superseded=True)) == every
 
@@ -148,7 +151,8 @@ def test_a_cosine_counts_between_floor_and_ceiling(ledger: Driver) -> None:
     ask: dict[str, Any] = {"embedding": QUESTION, "embedding_model": "e5"}
 
     def relevances(**named: Any) -> dict[str, float]:
-        return {hit.content: hit.relevance for hit in ledger.recall("zzz", **ask, **named)}
+        found = ledger.recall("zzz", preset="published", **ask, **named)
+        return {hit.content: hit.relevance for hit in found}
 
     spread = {"0.74": 0.0, "0.78": 0.2, "0.87": 0.8, "0.91": 1.0}
     assert relevances() == pytest.approx({text: float(text) for text in spread}, abs=1e-6)
@@ -164,7 +168,7 @@ def test_a_range_that_is_kept_counts_for_its_model(ledger: Driver) -> None:
     ledger.set_similarity_range("e5", floor=0.75, ceiling=0.9)
 
     def relevance(**named: Any) -> float:
-        (hit,) = ledger.recall("x", embedding=QUESTION, **named)
+        (hit,) = ledger.recall("x", embedding=QUESTION, fusion="none", **named)
         return float(hit.relevance)
 
     assert relevance(embedding_model="e5") == pytest.approx(0.8, abs=1e-6)
@@ -180,7 +184,8 @@ def test_cosine_and_words_are_fused(ledger: Driver) -> None:
     ledger.record("invoices alone")
 
     def hits(**named: Any) -> dict[str, rl.Hit]:
-        found = ledger.recall("invoices", embedding=QUESTION, embedding_model="m", **named)
+        ask: dict[str, Any] = {"embedding": QUESTION, "embedding_model": "m", "preset": "published"}
+        found = ledger.recall("invoices", **ask | named)
         return {hit.content.split()[-1]: hit for hit in found}
 
     plain = hits()
@@ -200,6 +205,12 @@ def test_cosine_and_words_are_fused(ledger: Driver) -> None:
     assert half["invoices"].relevance_source == "blend"
     assert half["alone"].relevance == plain["alone"].relevance
     assert "it has no vector to compare" in str(half["alone"].explain())
+
+    tuned = hits(preset="tuned")
+    words = tuned["invoices"].text_relevance or 0
+    assert tuned["invoices"].relevance == pytest.approx(0.4 * 0.4 + 0.6 * words, abs=1e-6)
+    assert "40% by meaning and 60% by words" in str(tuned["invoices"].explain())
+    assert "no vector to compare; rare words count most" in str(tuned["alone"].explain())
 
 
 @pytest.mark.parametrize(
@@ -253,10 +264,10 @@ def test_a_retired_hit_names_its_successor_and_what_rests_on_it_is_flagged(ledge
 def test_the_tuned_preset_weighs_and_explains_otherwise(ledger: Driver) -> None:
     ledger.record("invoices are immutable once sent", summary="Invoices immutable")
     ledger.set_lifecycle(ledger.record("a stale word on invoices", summary="Something else"), "stale")
-    assert contents(ledger.recall("immutable invoices", preset="tuned", include_stale=False)) == {
+    assert contents(ledger.recall("immutable invoices", include_stale=False)) == {
         "invoices are immutable once sent"
     }
-    best, stale = ledger.recall("immutable invoices", preset="tuned")
+    best, stale = ledger.recall("immutable invoices")
     assert (best.summary_match, stale.summary_match, stale.lifecycle_status) == (1, 0, "stale")
     assert best.arguments["p_preset"] == "tuned"
     parts = {part.name: part for part in best.explain().components}
@@ -265,11 +276,12 @@ def test_the_tuned_preset_weighs_and_explains_otherwise(ledger: Driver) -> None:
     assert "the query names 100% of the words of its summary" in str(best.explain())
     assert "rare words count most" in str(best.explain())
     assert stale.explain().deduction == pytest.approx(0.05)
-    published = ledger.recall("immutable invoices")
-    assert [part.name for part in published[0].explain().components][-1] == "dependency"
-    assert [hit.score for hit in published] == [
-        hit.score for hit in ledger.recall("immutable invoices", preset="published")
+    assert [hit.score for hit in (best, stale)] == [
+        hit.score for hit in ledger.recall("immutable invoices", preset="tuned")
     ]
+    (published,) = ledger.recall("immutable invoices", preset="published")
+    assert published.arguments["p_preset"] == "published"
+    assert [part.name for part in published.explain().components][-1] == "dependency"
     with pytest.raises(rl.InvalidArgumentError, match="no preset 'best'") as caught:
         ledger.recall("x", preset="best")
     assert "tuned" in (caught.value.hint or "")
@@ -303,7 +315,7 @@ def test_every_explanation_adds_up_to_the_score_of_the_database(ledger: Driver) 
             "embedding": at(chance.uniform(0.3, 1)) if chance.random() < 0.7 else None,
             "fusion": chance.choice(["none", "max", "blend"]),
             "fusion_weight": chance.choice([0, 0.3, 0.5, 1]),
-            "preset": chance.choice([None, "published", "tuned"]),
+            "preset": chance.choice(["published", "tuned"]),
             "weights": rl.Weights(*(chance.uniform(0, 2) for _ in range(5))),
             "half_life_steps": chance.uniform(1, 100),
             "dependency_saturation": chance.uniform(0.5, 5),

@@ -264,7 +264,7 @@ def test_an_empty_workspace_answers_no_hits_and_a_hint(ledger: Driver) -> None:
 def test_a_vector_is_compared_by_cosine(ledger: Driver) -> None:
     near = ledger.record("a", embedding=axis(1), embedding_model="m")
     ledger.record("b", embedding=axis(2), embedding_model="m")
-    (hit,) = ledger.recall("zzz", embedding=axis(1), embedding_model="m", limit=1)
+    (hit,) = ledger.recall("zzz", embedding=axis(1), embedding_model="m", limit=1, fusion="none")
     assert hit.memory_id == near.memory_id
     assert hit.relevance_source == "cosine"
     assert hit.similarity == pytest.approx(1)
@@ -283,6 +283,7 @@ def test_every_argument_of_a_recall_is_one_of_the_function(ledger: Driver) -> No
         limit=5,
         max_tokens=500,
         include_superseded=True,
+        preset="published",
         weights=rl.Weights(relevance=1, importance=0, recency=0.5, dependency=0),
         half_life_steps=12.5,
         dependency_saturation=2,

@@ -16,6 +16,7 @@ def test_recall_shows_every_component_and_explains(run: Run) -> None:
         "imp.",
         "rec.",
         "dep.",
+        "sum.",
         "score",
         "Invoices are immutable",
         "as it is set",
@@ -28,8 +29,9 @@ def test_recall_shows_every_component_and_explains(run: Run) -> None:
         first
     )
     assert [one["name"] for one in answer["explanations"][0]["components"]] == [
-        *("relevance", "importance", "recency", "dependency"),
+        *("relevance", "importance", "recency", "dependency", "summary"),
     ]
+    assert "sum." not in run("recall", "may a sent invoice be edited?", "--preset", "published").out
     assert "Invoices are immutable" in answer["prompt"]
     assert run("recall", "invoice", "--prompt").out.startswith("<decisions-")
 
@@ -81,15 +83,18 @@ def test_filters_of_recall(run: Run) -> None:
     def found(*options: str) -> list[str]:
         return [hit["content"] for hit in run("recall", "invoices", *options, "--json").json["hits"]]
 
-    assert set(found()) == {"Invoices are immutable", "The logo is blue"}
-    assert set(found("--include-stale")) == {*found(), "Invoices are printed"}
-    assert found("--min-relevance", "0.1") == ["Invoices are immutable"]
-    assert found("--no-personal") == ["The logo is blue"]
+    in_force = {"Invoices are immutable", "The logo is blue"}
+    assert set(found()) == set(found("--include-stale")) == {*in_force, "Invoices are printed"}
+    assert set(found("--no-stale")) == set(found("--preset", "published")) == in_force
+    assert found("--no-stale", "--min-relevance", "0.01") == ["Invoices are immutable"]
+    assert found("--no-stale", "--no-personal") == ["The logo is blue"]
     assert found("--only-confirmed") == []
     assert "superseded, no longer active" not in run("recall", "invoices", "--explain").out
-    shown = run("recall", "invoices", "--include-stale", "--explain").out
-    assert "-0.300" in shown
-    assert "disputed, no longer active" in shown
+    for options, less in (((), "-0.050"), (("--preset", "published", "--include-stale"), "-0.300")):
+        shown = run("recall", "invoices", *options, "--explain").out
+        assert less in shown
+        assert "disputed Invoices are printed" in shown
+        assert "disputed, no longer active" in shown
 
 
 def test_calibration_and_fusion_reach_the_database(run: Run) -> None:
@@ -134,9 +139,12 @@ def test_the_past_is_asked_by_step_and_by_time(run: Run) -> None:
 
 def test_a_preset_is_named(run: Run) -> None:
     record(run, "Invoices are immutable")
-    answer = run("recall", "invoices", "--preset", "tuned", "--summary", "0.5", "--explain", "--json").json
+    answer = run("recall", "invoices", "--summary", "0.5", "--explain", "--json").json
     assert (answer["arguments"]["p_preset"], answer["arguments"]["p_w_summary"]) == ("tuned", 0.5)
     assert [one["name"] for one in answer["explanations"][0]["components"]][-1] == "summary"
+    named = run("recall", "invoices", "--preset", "published", "--recency", "0.2", "--json").json["arguments"]
+    told = ("p_preset", "p_w_similarity", "p_w_recency", "p_w_summary", "p_fusion", "p_half_life_steps")
+    assert [named[one] for one in told] == ["published", 0.45, 0.2, 0, "none", 30]
     assert "there is no preset" in run("recall", "invoices", "--preset", "best", expect=2).err
 
 

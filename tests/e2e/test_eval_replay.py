@@ -69,7 +69,7 @@ def test_the_weights_that_it_had_change_nothing(ledger: RankedLedger) -> None:
     made = three(ledger)
     found = ledger.recall("invoices")
     ledger.mark_used(found, made["middle"])
-    again = replay(ledger, preset="published", resamples=200)
+    again = replay(ledger, resamples=200)
     assert "Another decision would have come first in 0 of 1; 100% of the first 5 are the same." in said(
         again
     )
@@ -81,7 +81,7 @@ def test_a_question_is_asked_as_of_its_time(ledger: RankedLedger) -> None:
     ledger.recall("invoices")
     later = ledger.record("Invoices: the later one, which supersedes", importance=1.0)
     ledger.supersede(made["old"], by=later)
-    (one,) = replay(ledger, preset="published", resamples=200).recalls
+    (one,) = replay(ledger, resamples=200).recalls
     assert one.way == "asked again"
     assert one.before == one.after
     assert later.memory_id not in one.after
@@ -93,7 +93,7 @@ def test_a_question_about_the_past_is_asked_about_the_same_past(ledger: RankedLe
     ledger.record("Invoices are printed", task="t", step=2)
     ledger.recall("invoices", task="t", as_of_step=1)
     ledger.recall("invoices", as_of=past)
-    found = replay(ledger, preset="published", resamples=200).recalls
+    found = replay(ledger, resamples=200).recalls
     assert len(found) == 2
     for one in found:
         assert one.before == one.after == {first.memory_id: 1}
@@ -118,10 +118,29 @@ def test_what_cannot_be_looked_at_again_is_left_out_with_its_reason(
     assert "1 left out: " in said(again)
 
 
+def test_a_wish_for_stale_ones_is_kept_and_a_presets_choice_is_not(ledger: RankedLedger) -> None:
+    ledger.record("Invoices are immutable")
+    stale = ledger.record("Invoices are printed")
+    ledger.set_lifecycle(stale, "stale")
+    for preset, wish in (("tuned", None), ("tuned", False), ("published", None), ("published", True)):
+        ledger.recall(f"invoices {preset} {wish}", preset=preset, include_stale=wish)  # type: ignore[arg-type]
+    came = {
+        (one.query, preset): stale.memory_id in one.after
+        for preset in ("tuned", "published")
+        for one in replay(ledger, preset=preset, resamples=200).recalls  # type: ignore[arg-type]
+    }
+    assert {question for question, has in came.items() if has} == {
+        ("invoices tuned None", "tuned"),
+        ("invoices published None", "tuned"),
+        ("invoices published True", "tuned"),
+        ("invoices published True", "published"),
+    }
+
+
 def test_a_question_with_a_vector_is_scored_again_without_its_embedder(ledger: RankedLedger) -> None:
     three(ledger)
     ledger.recall("invoices", embedding=[1.0, *[0.0] * 1535], embedding_model="m")
-    (one,) = replay(ledger, preset="published", resamples=200).recalls
+    (one,) = replay(ledger, resamples=200).recalls
     assert one.way == "scored again"
     assert one.before == one.after
 

@@ -354,7 +354,7 @@ def test_the_range_that_a_workspace_keeps_for_the_functions_model_is_in_force(
 
 def test_every_default_is_the_databases(function: rig.Function, workspace: str, ledger: RankedLedger) -> None:
     ledger.record(QUEUE)
-    asked = ledger.recall("job queue", only_confirmed=False, include_personal=False, max_tokens=4000)
+    asked = ledger.recall("job queue", preset="published", include_personal=False, max_tokens=4000)
     nulls = {"current_step": None, "min_relevance": None, "ranking": None}
     for more in ({}, nulls, {"ranking": {"weights": {}}}):
         answer = recall(function, workspace, "job queue", **more)["policy"]["arguments"]

@@ -125,7 +125,7 @@ def test_what_is_recorded_through_the_function_is_ranked_as_the_ledger_ranks_it(
     assert (found.embedding, found.policy, found.traced) == ("used", "ranked_ledger", True)
     assert found[0].memory_id == rule.memory_id
     assert len(found) == 3
-    assert plain(found) == plain(ledger.recall(QUESTION, trace=False))
+    assert plain(found) == plain(ledger.recall(QUESTION, preset="published", trace=False))
     assert found[0].explain().relevance.source == "cosine"
     assert RULE in found.to_prompt()
 
@@ -144,7 +144,7 @@ def test_what_is_recorded_through_the_function_is_ranked_as_the_ledger_ranks_it(
         "fusion_weight": 0.3,
     }
     asked = memory.recall(QUESTION, **tuned)
-    itself = ledger.recall(QUESTION, trace=False, **tuned)
+    itself = ledger.recall(QUESTION, preset="published", trace=False, **tuned)
     assert plain(asked) == plain(itself)
     given = {"p_embedding_model": None}
     assert {**asked.arguments, **given} == {**itself.arguments, **given}
@@ -191,7 +191,7 @@ def test_scopes_are_those_of_the_ledger(memory: Driver, ledger: rl.RankedLedger)
         {"only_confirmed": True},
         {"project": "operations"},
     ):
-        itself = ledger.recall(QUESTION, trace=False, **arguments)
+        itself = ledger.recall(QUESTION, preset="published", trace=False, **arguments)
         assert plain(memory.recall(QUESTION, **arguments)) == plain(itself), arguments
     assert {hit.memory_id for hit in memory.recall(QUESTION)} == {personal.memory_id, here.memory_id}
 

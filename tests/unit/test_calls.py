@@ -97,7 +97,7 @@ def test_everything_that_a_record_can_hold_is_sent() -> None:
 
 
 def test_a_recall_sends_only_what_was_set() -> None:
-    assert recall().body == {"p_workspace_id": "acme", "p_match_count": 10}
+    assert recall().body == {"p_workspace_id": "acme", "p_match_count": 10, "p_preset": "tuned"}
     assert recall("q", weights={"recency": 0}).body["p_w_recency"] == 0
     assert recall(weights=Weights(relevance=1)).body["p_w_similarity"] == 1
     assert recall(trace=False).body["p_trace"] is False
@@ -121,10 +121,11 @@ def test_a_recall_sends_only_what_was_set() -> None:
         ({"exact": False}, {"p_exact": False}),
         ({"flow": "f", "runtime_name": "n"}, {"p_flow_id": "f", "p_runtime_name": "n"}),
         ({"max_tokens": 300}, {"p_max_tokens": 300}),
+        ({"preset": "published"}, {"p_preset": "published"}),
         ({"preset": "tuned"}, {"p_preset": "tuned"}),
         (
-            {"preset": "tuned", "fusion": "none", "fusion_weight": 0.5, "include_stale": False},
-            {"p_preset": "tuned", "p_fusion": "none", "p_fusion_weight": 0.5, "p_include_stale": False},
+            {"fusion": "none", "fusion_weight": 0.5, "include_stale": False},
+            {"p_fusion": "none", "p_fusion_weight": 0.5, "p_include_stale": False},
         ),
         ({"weights": {"summary": 0.1}}, {"p_w_summary": 0.1}),
         ({"as_of_step": 0}, {"p_as_of_step": 0}),
@@ -135,7 +136,8 @@ def test_a_recall_sends_only_what_was_set() -> None:
     ],
 )
 def test_an_argument_of_recall_is_sent_where_it_is_set(named: dict[str, Any], body: dict[str, Any]) -> None:
-    assert recall(**named).body == {"p_workspace_id": "acme", "p_match_count": 10, **body}
+    usual = {"p_workspace_id": "acme", "p_match_count": 10, "p_preset": "tuned"}
+    assert recall(**named).body == {**usual, **body}
 
 
 @pytest.mark.parametrize(
@@ -181,6 +183,7 @@ def test_a_recall_may_be_repeated_with_a_request_id_or_without_a_trace() -> None
         ({"min_relevance": float("nan")}, "min_relevance must be finite"),
         ({"similarity_floor": "0.7"}, "similarity_floor must be a number, not str"),
         ({"fusion": 1}, "fusion must be a text, not int"),
+        ({"preset": None}, "preset must be a text, not NoneType"),
         ({"fusion_weight": True}, "fusion_weight must be a number, not bool"),
         ({"only_confirmed": "yes"}, "only_confirmed must be True or False, not str"),
         ({"include_personal": 0}, "include_personal must be True or False, not int"),

@@ -133,7 +133,10 @@ def _ask(ledger: RankedLedger, number: int, question: Question, limit: int, repo
 def _by_words(ledger: RankedLedger, ask: str) -> list[Hit]:
     """What a text search alone would answer: what matches, of every lifecycle, by its text relevance."""
     words = Weights(relevance=1, importance=0, recency=0, dependency=0)
-    found = ledger.recall(ask, limit=50, weights=words, include_superseded=True, trace=False)
+    # the published text relevance is the database's own text search; the tuned one is part of what is shown
+    found = ledger.recall(
+        ask, limit=50, preset="published", weights=words, include_superseded=True, trace=False
+    )
     matching = [hit for hit in found if hit.text_relevance]
     return sorted(matching, key=lambda hit: (-(hit.text_relevance or 0), hit.step_index))
 

@@ -51,8 +51,8 @@ class Report:
             self.text(recall.hint or "Nothing matches.")
             return
         shown = tables.table(
-            ("#", "number"), "record", ("step", "number"), ("decision", "long"), ("rel.", "number"),
-            ("imp.", "number"), ("rec.", "number"), ("dep.", "number"), ("score", "number"),
+            ("#", "number"), "record", ("step", "number"), ("decision", "long"),
+            *((name, "number") for name in ("rel.", "imp.", "rec.", "dep.", "sum.", "score")),
         )  # fmt: skip
         for hit in recall:
             shown.add_row(
@@ -64,6 +64,7 @@ class Report:
                 f"{hit.importance:.2f}",
                 f"{hit.recency:.3f}",
                 f"{hit.dependency_boost:.3f}",
+                f"{hit.summary_match or 0:.2f}",
                 Text(f"{hit.score:.3f}", style="bold"),
             )
         self.show(shown)

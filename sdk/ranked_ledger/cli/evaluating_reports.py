@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Group, RenderableType
@@ -16,6 +16,7 @@ from ranked_ledger.cli import failures, tables
 from ranked_ledger.cli.connection import EMBEDDINGS_VARIABLE, AsJson, Workspace, connect
 from ranked_ledger.cli.output import one_line, plain, show
 from ranked_ledger.cli.progress import bar
+from ranked_ledger.models import DEFAULT_PRESET, Preset
 
 Log = Annotated[Path, typer.Argument(help="What `eval run` wrote.", exists=True, dir_okay=False)]
 Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Of the questions, for the intervals.")]
@@ -83,8 +84,8 @@ def compare(
 def replay(
     workspace: Workspace,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="published or tuned; tuned where no weight is given.")
-    ] = None,
+        str, typer.Option("--preset", help="published or tuned: what is tried where you give no weight.")
+    ] = DEFAULT_PRESET,
     relevance: Annotated[float | None, typer.Option(help="Weight of relevance.")] = None,
     importance: Annotated[float | None, typer.Option(help="Weight of importance.")] = None,
     recency: Annotated[float | None, typer.Option(help="Weight of recency.")] = None,
@@ -118,7 +119,7 @@ def replay(
     with connect(workspace, spin=False) as ledger, bar() as advance:
         found = replaying.replay(
             ledger,
-            preset=preset,
+            preset=cast(Preset, preset),
             weights=None if chosen == Weights() else chosen,
             half_life_steps=half_life_steps,
             since=None if since is None else since.replace(tzinfo=since.tzinfo or UTC),

@@ -16,7 +16,7 @@ from ranked_ledger.cli.connection import AsJson, MemoryId, ProjectFilter, Worksp
 from ranked_ledger.cli.memory_words import person
 from ranked_ledger.cli.output import plain, say, show
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.models import Fusion, Lifecycle, Preset
+from ranked_ledger.models import DEFAULT_PRESET, Fusion, Lifecycle, Preset
 from ranked_ledger.wording import counted
 
 commands = typer.Typer()
@@ -72,12 +72,15 @@ def recall(
         bool, typer.Option("--prompt", help="Print the block for a prompt instead of a table.")
     ] = False,
     include_superseded: Annotated[
-        bool, _scope("Also what is not active, each 0.30 lower.", "--include-superseded", "-a")
+        bool,
+        _scope(
+            "Also what is not active, superseded and rejected ones 0.30 lower.", "--include-superseded", "-a"
+        ),
     ] = False,
     include_stale: Annotated[
         bool | None,
         _scope(
-            "Of these the stale and disputed ones only; by default as the preset says.",
+            "Of these only the stale and disputed ones, marked so: tuned has them by default.",
             "--include-stale/--no-stale",
         ),
     ] = None,
@@ -102,11 +105,11 @@ def recall(
     as_of_step: Annotated[int | None, _past("Or as of a step of one --task.", "--as-of-step")] = None,
     fusion: Annotated[
         str | None,
-        _relevance("Where there are both: none takes the cosine (default), max cosine or words, blend both."),
+        _relevance(
+            "Where there are both: none takes the cosine (published), max the greater, blend both (tuned)."
+        ),
     ] = None,
-    fusion_weight: Annotated[
-        float | None, _relevance("The part of the cosine in a blend, 0 to 1 (0.5).")
-    ] = None,
+    fusion_weight: Annotated[float | None, _relevance("The part of the cosine in a blend, 0 to 1.")] = None,
     similarity_floor: Annotated[
         float | None, _relevance("The cosine that counts as 0; else the one kept for the model, else 0.")
     ] = None,
@@ -114,26 +117,27 @@ def recall(
         float | None, _relevance("The cosine that counts as 1; else the one kept for the model, else 1.")
     ] = None,
     preset: Annotated[
-        str | None,
-        _weight("Defaults of what follows, and of fusion: published (default), or tuned for long work."),
-    ] = None,
-    relevance: Annotated[float | None, _weight("Weight of relevance (0.45).")] = None,
-    importance: Annotated[float | None, _weight("Weight of importance (0.25).")] = None,
-    recency: Annotated[float | None, _weight("Weight of recency (0.15).")] = None,
-    dependency: Annotated[float | None, _weight("Weight of dependency (0.15).")] = None,
-    summary: Annotated[
-        float | None, _weight("Weight of how much of the summary the query names (0).")
-    ] = None,
+        str,
+        _weight(
+            "What is in force where you say nothing. tuned: best on decisions of real projects "
+            "(docs/evaluation.md). published: the formula of the proposal, the default in SQL."
+        ),
+    ] = DEFAULT_PRESET,
+    relevance: Annotated[float | None, _weight("Weight of relevance.")] = None,
+    importance: Annotated[float | None, _weight("Weight of importance.")] = None,
+    recency: Annotated[float | None, _weight("Weight of recency.")] = None,
+    dependency: Annotated[float | None, _weight("Weight of dependency.")] = None,
+    summary: Annotated[float | None, _weight("Weight of how much of the summary the query names.")] = None,
     current_step: Annotated[
         int | None,
         _weight("Where the work stands; by default each stream's newest step.", "--current-step"),
     ] = None,
     half_life_steps: Annotated[
-        float | None, _weight("Recency is exp(-steps / this) (30).", "--half-life-steps")
+        float | None, _weight("Recency is exp(-steps / this).", "--half-life-steps")
     ] = None,
     dependency_saturation: Annotated[
         float | None,
-        _weight("So many dependents count fully (3).", "--dependency-saturation"),
+        _weight("So many dependents count fully.", "--dependency-saturation"),
     ] = None,
     trace: Annotated[bool, _trace("Leave a trace, for `used`, `ignored` and `stats`.")] = True,
     request_id: Annotated[
@@ -168,7 +172,7 @@ def recall(
             min_relevance=min_relevance,
             as_of=as_of,
             as_of_step=as_of_step,
-            preset=cast(Preset | None, preset),
+            preset=cast(Preset, preset),
             weights=weights,
             half_life_steps=half_life_steps,
             dependency_saturation=dependency_saturation,

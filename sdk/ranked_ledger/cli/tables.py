@@ -12,6 +12,7 @@ from rich.text import Text
 from ranked_ledger import Decision, Hit, PolicyStats, Recall
 from ranked_ledger.cli.naming import of_the_commands
 from ranked_ledger.cli.output import one_line, plain
+from ranked_ledger.explanation import argument
 from ranked_ledger.models import DecisionDetail
 from ranked_ledger.wording import counted
 
@@ -120,7 +121,9 @@ def _explained(hit: Hit) -> Iterator[RenderableType]:
 
 
 def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
-    """Hits with every component of their score."""
+    """Hits with every component of their score; the summary's where it is weighed."""
+    rows = list(rows)
+    by_summary = any(argument(hit.arguments, "w_summary") for hit in rows)
     shown = table(
         ("#", "number"),
         ("step", "number"),
@@ -129,6 +132,7 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
         ("imp.", "number"),
         ("rec.", "number"),
         ("dep.", "number"),
+        *([("sum.", "number")] if by_summary else []),
         ("score", "number"),
     )
     for hit in rows:
@@ -155,6 +159,7 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
             f"{hit.importance:.2f}",
             f"{hit.recency:.3f}",
             f"{hit.dependency_boost:.3f}",
+            *([f"{hit.summary_match or 0:.2f}"] if by_summary else []),
             Text(f"{hit.score:.3f}", style="bold"),
         )
     return shown

@@ -19,6 +19,7 @@ import numpy as np
 from ranked_ledger import InvalidArgumentError, RankedLedger, RecallTrace, Weights
 from ranked_ledger.evals import table
 from ranked_ledger.evals.statistics import RESAMPLES, Bootstrap, Values
+from ranked_ledger.models import DEFAULT_PRESET, Preset
 from ranked_ledger.wording import counted
 
 Way = Literal["asked again", "scored again", "left out"]
@@ -168,7 +169,7 @@ class Replayed:
 def replay(
     ledger: RankedLedger,
     *,
-    preset: str | None = None,
+    preset: Preset = DEFAULT_PRESET,
     weights: Weights | Mapping[str, float] | None = None,
     half_life_steps: float | None = None,
     since: datetime | None = None,
@@ -181,7 +182,7 @@ def replay(
 ) -> Replayed:
     """Look at the newest recalls of the ledger's workspace again. Leaves no trace and changes nothing.
 
-    - `preset`, `weights`, `half_life_steps`: what is tried; without any, the tuned preset.
+    - `preset`, `weights`, `half_life_steps`: what is tried; a preset's are those that are not given.
     - `since`, `marked`, `limit`: which recalls, as in `RankedLedger.traces`.
     - `ask`: False scores again only, without a search. `vectors`: the ledger has the embedder that made the
       vectors of these questions; without it what was asked with one is scored again.
@@ -189,8 +190,6 @@ def replay(
     Example:
         >>> print("\\n".join(replay(ledger, weights={"recency": 0}).sentences()))   # doctest: +SKIP
     """
-    if preset is None and weights is None and half_life_steps is None:
-        preset = "tuned"
     if half_life_steps is not None and not ask:
         raise InvalidArgumentError(
             "half_life_steps cannot be tried on what a trace keeps", hint="ask the questions again"
@@ -250,8 +249,9 @@ def _asked(ledger: RankedLedger, trace: RecallTrace, **tried: Any) -> Mapping[UU
         name: was[argument] for name, argument in _SCOPE.items() if was.get(argument) is not None
     }
     # what a preset chose stands for no wish of whoever asked
-    if was.get("p_include_stale") and was.get("p_preset", "published") == "published":
-        asked["include_stale"] = True
+    stale = was.get("p_include_stale")
+    if stale is not None and stale != (was.get("p_preset") == "tuned"):
+        asked["include_stale"] = stale
     asked |= {name: value for name, value in tried.items() if value is not None}
     # one that looked into the past itself looks at the same past
     if was.get("p_as_of_step") is not None:

@@ -87,6 +87,8 @@ class MemoryFunction(FunctionSession[httpx.Client], Running):
           `FunctionRecall.embedding` says so.
         - `task`: kept with the trace; the function narrows nothing by it.
         - `limit`: 1 to 50. `max_tokens`: 256 to 20,000; None: the function's own 4,000.
+        - `preset`: None is the function's own, "published". "tuned" is what `RankedLedger` uses, since
+          it was better on decisions of real projects (docs/evaluation.md).
 
         A copy of the function that sets its own bounds to what is seen keeps them.
 
