@@ -292,19 +292,15 @@ def test_a_preset_reaches_the_ranking_and_what_is_given_goes_before_it(
     assert published["memories"][0]["ledger"]["summary_match"] == 0
     tuned = recall(function, workspace, "job queue", ranking={"preset": "tuned"})
     in_force = tuned["policy"]["arguments"]
-    assert (in_force["p_preset"], in_force["p_fusion"], in_force["p_half_life_steps"]) == (
-        "tuned",
-        "blend",
-        100,
-    )
-    assert in_force["p_w_summary"] == 0.05
+    told = ("p_preset", "p_fusion", "p_fusion_weight", "p_w_summary")
+    assert [in_force[one] for one in told] == ["tuned", "blend", 0.4, 0.05]
     shown = tuned["memories"][0]["ledger"]
     assert 0 < shown["summary_match"] < 1
     assert shown["score"] != published["memories"][0]["ledger"]["score"]
     named = {"preset": "tuned", "fusion": "none", "weights": {"summary": 0.5, "importance": 0}}
     answer = recall(function, workspace, "job queue", ranking=named)["policy"]["arguments"]
     told = ("p_preset", "p_fusion", "p_w_summary", "p_w_importance", "p_w_similarity")
-    assert [answer[name] for name in told] == ["tuned", "none", 0.5, 0, 0.8]
+    assert [answer[name] for name in told] == ["tuned", "none", 0.5, 0, in_force["p_w_similarity"]]
     alone = recall(function, workspace, "job queue", ranking={"weights": {"summary": 0.5}})
     assert alone["policy"]["arguments"]["p_preset"] == "published"
     assert alone["memories"][0]["ledger"]["summary_match"] == shown["summary_match"]
