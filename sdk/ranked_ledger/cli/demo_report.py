@@ -60,10 +60,10 @@ class Report:
                 short_key(self._key(hit.memory_id)),
                 Text(str(hit.step_index), style="dim"),
                 one_line(hit.summary or hit.content),
-                f"{hit.relevance:.3f}" if hit.relevance else "-",
+                f"{hit.relevance:.2f}" if hit.relevance else "-",
                 f"{hit.importance:.2f}",
-                f"{hit.recency:.3f}",
-                f"{hit.dependency_boost:.3f}",
+                f"{hit.recency:.2f}",
+                f"{hit.dependency_boost:.2f}",
                 f"{hit.summary_match or 0:.2f}",
                 Text(f"{hit.score:.3f}", style="bold"),
             )
