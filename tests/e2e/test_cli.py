@@ -17,6 +17,7 @@ import psycopg
 import pytest
 import typer
 
+from ranked_ledger import RankedLedger
 from ranked_ledger.cli import app as cli
 from ranked_ledger.stack import StackInfo
 from tests.e2e.conftest import ABSENT, Run, install, new_user, record, token_of
@@ -250,9 +251,16 @@ def test_every_example_of_the_help_runs(
     monkeypatch.delenv("RANKED_LEDGER_WORKSPACE")
     named = {"$OTHER": decision[1], "$OLD": decision[2], "$NEW": decision[3], "$TRACE": trace}
     named |= _an_organization(run, installed)
+    with RankedLedger(installed.url, installed.secret_key, workspace="acme") as ledger:
+        # a model is measured on ten vectors
+        for number in range(10):
+            vector = [1.0, 0.1 * number, *[0.0] * 1534]
+            ledger.record(f"Vector {number}", embedding=vector, embedding_model="e5-small")
     reviewer = token_of(installed, named["$PERSON"])
+    tested = ("demo", "memory adopt", "eval run", "eval report", "eval compare")
+    elsewhere = tuple(f"ranked-ledger {one}" for one in tested)
     for example in _examples():
-        if example.startswith(("ranked-ledger demo", "ranked-ledger memory adopt")):
+        if example.startswith(elsewhere):
             continue  # each has a test of its own
         ids = named | {"$ID": decision[7 if example.startswith("ranked-ledger forget") else 0]}
         if "$MEMORY" in example:

@@ -45,7 +45,8 @@ def test_a_workspace_is_read_in_its_language(run: Run) -> None:
     changed = run("settings", "text-config", "german").out
     assert "pg_catalog.german" in changed
     assert "Changed. 1 decision was read anew." in changed
-    assert run("recall", "Rechnung", "--json").json["hits"][0]["text_relevance"] == pytest.approx(0.5)
+    published = run("recall", "Rechnung", "--preset", "published", "--json").json
+    assert published["hits"][0]["text_relevance"] == pytest.approx(0.5)
     assert "No change." in run("settings", "text-config", "pg_catalog.german").out
     assert run("settings", "show", "--json").json["text_config"] == "pg_catalog.german"
     refused = run("settings", "text-config", "klingon", expect=2).err
