@@ -184,7 +184,8 @@ def weights(kiosk: Kiosk) -> tuple[float, float]:
 
 
 def text_relevance(kiosk: Kiosk, arm: str, ask: str, key: str) -> float:
-    documents = len(kiosk.words) - len(kiosk.retired)  # the ledger counts those that are not retired
+    # the ledger counts those that are not retired, and at least fifty
+    documents = max(50, len(kiosk.words) - len(kiosk.retired))
     rarities = {}
     for word in kiosk.words_of(ask):
         having = sum(word in words for words in kiosk.words.values())

@@ -50,7 +50,7 @@ words as materialized ( -- a word of weight A is the summary's
   left join asked a on a.lexeme = w.lexeme
 ),
 rarities as materialized (
-  select w.lexeme, ln(1 + (greatest(n.decisions - count(*), 0) + 0.5::float8) / (count(*) + 0.5::float8)) as rarity
+  select w.lexeme, ln(1 + (greatest(greatest(n.decisions, 50) - count(*), 0) + 0.5::float8) / (count(*) + 0.5::float8)) as rarity
   from words w
   cross join (select count(*) from decisions where lifecycle_status not in ('superseded', 'rejected')) as n (decisions)
   where w.is_asked group by w.lexeme, n.decisions

@@ -56,7 +56,9 @@ def test_a_weight_that_is_no_finite_number_from_0_is_refused_by_name(
 
 def test_a_null_weight_is_that_of_the_preset(ledger_db: Database) -> None:
     write(ledger_db, "Invoices are immutable")
-    nothing = dict.fromkeys(("p_w_similarity", "p_w_importance", "p_w_recency", "p_w_dependency", "p_w_summary"))
+    nothing = dict.fromkeys(
+        ("p_w_similarity", "p_w_importance", "p_w_recency", "p_w_dependency", "p_w_summary")
+    )
     for preset in ("published", "tuned"):
         assert match(ledger_db, p_query="invoices", p_preset=preset, **nothing) == match(
             ledger_db, p_query="invoices", p_preset=preset

@@ -41,15 +41,17 @@ def rarity(formula: Any, *rows: tuple[int, int]) -> list[float]:
 
 
 def test_rarity_as_worked_out_by_hand(formula: Any) -> None:
-    assert rarity(formula, (10, 1), (10, 5), (10, 10), (1000, 1), (0, 0), (7, 0), (1, 3)) == pytest.approx(
+    found = rarity(formula, (100, 1), (100, 50), (100, 100), (1000, 1), (0, 0), (7, 0), (60, 80), (3, 1))
+    assert found == pytest.approx(
         [
-            math.log(22 / 3),  # 1 + 9.5 / 1.5
-            math.log(2),  # 1 + 5.5 / 5.5
-            math.log(22 / 21),  # 1 + 0.5 / 10.5
+            math.log(202 / 3),  # 1 + 99.5 / 1.5
+            math.log(2),  # 1 + 50.5 / 50.5
+            math.log(202 / 201),  # 1 + 0.5 / 100.5
             math.log(2002 / 3),  # 1 + 999.5 / 1.5
             0,
             0,
-            math.log(8 / 7),  # of more decisions than are in force: as if of all
+            math.log(162 / 161),  # of more decisions than are in force: as if of all
+            math.log(34),  # of few: as if of fifty, 1 + 49.5 / 1.5
         ],
         rel=1e-14,
     )
@@ -147,12 +149,12 @@ def test_a_recall_without_a_preset_is_the_published_one(shared_ledger: Ledger) -
 
 
 def test_words_are_weighed_by_their_own_workspace(shared_ledger: Ledger) -> None:
-    """Worked out by hand: of four decisions in force, one holds both words, three hold `ledger`."""
+    """Worked out by hand: of four decisions in force, which count as fifty, one holds both words, three hold `ledger`."""
     for content in ("ledger audit", "ledger", "ledger cache", "queue"):
         shared_ledger.record(content, workspace_id="own words")
     for _ in range(3):
         shared_ledger.record("audit audit", workspace_id="other words")
-    audit, ledger = math.log(1 + 3.5 / 1.5), math.log(1 + 1.5 / 3.5)
+    audit, ledger = math.log(1 + 49.5 / 1.5), math.log(1 + 47.5 / 3.5)
     found = dict(
         shared_ledger.connection.execute(
             "select content, text_relevance from match_decision_ledger('own words', 'audit ledger', p_preset => 'tuned')"

@@ -61,6 +61,9 @@ alter table ranked_ledger.postings enable row level security;
 comment on table ranked_ledger.postings is
   'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in the text of a decision (by standings.row_no), and whether in its summary.';
 
+-- a posting goes with its standing, whatever words were posted: one that stayed would count as a decision that holds its word (204)
+create index if not exists postings_row_idx on ranked_ledger.postings (row_no);
+
 create table if not exists ranked_ledger.decision_vectors (
   row_no        int primary key,
   workspace_key bigint not null,
@@ -94,15 +97,6 @@ comment on table ranked_ledger.stale_copies is
   'Decisions whose copies may lag (a writer under an old snapshot, two writers at once), and thoughts whose vector changed while somebody may have been enrolling a decision on them. Recall weighs those from the tables until the copies are made anew.';
 comment on column ranked_ledger.stale_copies.horizon is
   'Set when the mark is first seen: once every transaction below it has ended, nobody can bring the copies out of step behind the mark''s back, and it is lifted.';
-
-create table if not exists ranked_ledger.dead_rows (
-  row_no int primary key
-);
-
-alter table ranked_ledger.dead_rows enable row level security;
-
-comment on table ranked_ledger.dead_rows is
-  'Row numbers that are no decision''s any more, while words may still be posted under them; enroll_missing_decisions sweeps those.';
 
 create index if not exists stale_copies_workspace_idx on ranked_ledger.stale_copies (workspace_key);
 create index if not exists stale_copies_thought_idx on ranked_ledger.stale_copies (thought_id) where thought_id is not null;

@@ -110,7 +110,8 @@ begin
       memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, text_length,
       summary_words, pinned, is_active, is_retired, is_unconfirmed, is_personal)
     select d.memory_id, d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents,
-           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0), coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
+           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0),
+           coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
            d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
     from due d
     on conflict (memory_id) do nothing
@@ -139,47 +140,38 @@ $$;
 
 comment on function ranked_ledger.make_copies(uuid[]) is 'Writes the copies of decisions that have none; under an old snapshot, marked to be made again.';
 
-create or replace function ranked_ledger.drop_postings(p_row_no int, p_workspace_key bigint, p_lexemes tsvector)
+create or replace function ranked_ledger.drop_copies(p_memory_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  delete from ranked_ledger.postings p
-  using unnest(p_lexemes) as x
-  where p.term = ranked_ledger.term_of(p_workspace_key, x.lexeme) and p.row_no = p_row_no;
-end
-$$;
-
-comment on function ranked_ledger.drop_postings(int, bigint, tsvector) is 'Takes a decision out of the lists of these lexemes.';
-
--- The lists cannot be searched by decision, so it is told by which words it was posted: those of its row before the change.
-create or replace function ranked_ledger.drop_copies(p_memory_id uuid, p_lexemes tsvector)
-returns void language plpgsql
-set search_path = public, extensions, pg_temp
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_standing ranked_ledger.standings;
+  v_row_no int;
 begin
-  delete from ranked_ledger.standings s where s.memory_id = p_memory_id returning * into v_standing;
+  delete from ranked_ledger.standings s where s.memory_id = p_memory_id returning s.row_no into v_row_no;
   if found then
-    delete from ranked_ledger.decision_vectors v where v.row_no = v_standing.row_no;
-    perform ranked_ledger.drop_postings(v_standing.row_no, v_standing.workspace_key, p_lexemes);
-    if p_lexemes is null or exists (select from ranked_ledger.stale_copies c where c.memory_id = p_memory_id) then
-      insert into ranked_ledger.dead_rows (row_no) values (v_standing.row_no); -- it may be posted under other words
-    end if;
+    delete from ranked_ledger.decision_vectors v where v.row_no = v_row_no;
+    delete from ranked_ledger.postings p where p.row_no = v_row_no;
   end if;
 end
 $$;
 
-comment on function ranked_ledger.drop_copies(uuid, tsvector) is 'Removes the copies of a decision, which the caller holds.';
+comment on function ranked_ledger.drop_copies(uuid) is 'Removes the copies of a decision, which the caller holds.';
+
+-- Where a standing is lost, its words stay posted under a number that nobody knows.
+create or replace function ranked_ledger.drop_lost_postings()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from ranked_ledger.postings p
+  where p.row_no in (select o.row_no from ranked_ledger.postings o
+                     except select s.row_no from ranked_ledger.standings s);
+end
+$$;
+
+comment on function ranked_ledger.drop_lost_postings() is 'Removes what is posted under the row number of no decision.';
 
 -- Whoever holds a standing owns the decision's copies until its transaction ends. Nobody waits for it: what somebody else
 -- holds is marked, and made anew later. Under an old snapshot everything is marked.

@@ -104,14 +104,13 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_row   ranked_ledger.standings;
-  v_found boolean;
+  v_row_no        int;
+  v_workspace_key bigint;
+  v_found         boolean := exists (select from ranked_ledger.standings s where s.memory_id = new.memory_id);
 begin
   if (old.stream_id, old.step_index) <> (new.stream_id, new.step_index) then
     perform ranked_ledger.note_written_by_hand(new.memory_id, array[old.stream_id, new.stream_id]);
   end if;
-  select s.* into v_row from ranked_ledger.standings s where s.memory_id = new.memory_id;
-  v_found := found;
   if v_found and ranked_ledger.hold_standings(array[new.memory_id]) = '{}' then -- marked, where the copies say that it is
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
@@ -123,7 +122,7 @@ begin
     return null;
   end if;
   if not v_found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
-    perform ranked_ledger.drop_copies(new.memory_id, old.search_lexemes);
+    perform ranked_ledger.drop_copies(new.memory_id);
     perform ranked_ledger.make_copies(array[new.memory_id]);
     perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(array[new.memory_id]));
     return null;
@@ -136,13 +135,12 @@ begin
     update ranked_ledger.standings s
     set text_length = coalesce(ranked_ledger.text_length(new.search_lexemes), 0),
         summary_words = coalesce(ranked_ledger.summary_words(new.search_lexemes), 0)
-    where s.memory_id = new.memory_id;
-    perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
+    where s.memory_id = new.memory_id
+    returning s.row_no, s.workspace_key into v_row_no, v_workspace_key; -- of now, held: it may have been made anew meanwhile
+    delete from ranked_ledger.postings p where p.row_no = v_row_no;
     insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
-    select x.term, v_row.row_no, x.occurrences, x.in_summary
-    from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
-    on conflict (term, row_no) -- one that is marked has older words
-    do update set occurrences = excluded.occurrences, in_summary = excluded.in_summary;
+    select x.term, v_row_no, x.occurrences, x.in_summary
+    from ranked_ledger.terms_of(v_workspace_key, new.search_lexemes) as x;
   end if;
   return null;
 end
@@ -171,10 +169,10 @@ declare
   v_held    uuid[] := ranked_ledger.hold_standings(array(select d.memory_id from deleted_rows d));
   v_grounds uuid[] := ranked_ledger.grounds_of(array(select d.memory_id from deleted_rows d));
 begin
-  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id in (select unnest(v_held));
+  perform ranked_ledger.drop_copies(d.memory_id) from deleted_rows d where d.memory_id in (select unnest(v_held));
   -- what somebody holds keeps its standing until later, but not its words
-  perform ranked_ledger.drop_postings(s.row_no, s.workspace_key, d.search_lexemes)
-  from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id;
+  delete from ranked_ledger.postings p where p.row_no = any (array(
+    select s.row_no from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id));
   if v_grounds <> '{}' then -- else the edges went with the memory, and see to it themselves
     perform ranked_ledger.recount_dependents(v_grounds);
   end if;
@@ -273,7 +271,7 @@ as $$
 begin
   -- a reader of the copies may wait for the table that is emptied: the host's truncate goes first
   if tg_relid = 'public.agent_decision_ledger'::regclass then
-    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies, ranked_ledger.dead_rows;
+    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies;
   else
     update ranked_ledger.standings s set live_dependents = 0 where s.live_dependents <> 0;
   end if;

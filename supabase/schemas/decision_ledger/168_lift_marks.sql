@@ -9,15 +9,13 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform ranked_ledger.drop_copies(u.memory_id, l.search_lexemes)
-  from unnest(p_memory_ids) as u (memory_id)
-  left join public.agent_decision_ledger l on l.memory_id = u.memory_id;
+  perform ranked_ledger.drop_copies(u.memory_id) from unnest(p_memory_ids) as u (memory_id);
   perform ranked_ledger.make_copies(p_memory_ids);
 end
 $$;
 
 comment on function ranked_ledger.renew_copies(uuid[]) is
-  'Makes the copies of decisions anew, which the caller holds. They get a new row number: lists of words that they no longer have may go on naming the old one, which nothing answers to.';
+  'Makes the copies of decisions anew, which the caller holds. They get a new row number.';
 
 -- A mark is lifted in two steps. Whoever sees it first, of those that come after its own transaction, notes who may be running;
 -- once all of those have ended, what they did can be seen, and the copies are made for good.
@@ -151,22 +149,15 @@ begin
             and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)) as x
     group by (x.position - 1) / 500
   loop
-    if v_made = 0 then -- where a standing is lost, its words stay posted under a number that nobody knows, and would count twice (204)
-      insert into ranked_ledger.dead_rows (row_no)
-      select distinct p.row_no from ranked_ledger.postings p
-      where not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
-      on conflict do nothing;
+    if v_made = 0 then -- the words of a standing that is lost would count twice (204)
+      perform ranked_ledger.drop_lost_postings();
     end if;
     perform ranked_ledger.make_copies(v_chunk);
     v_made := v_made + cardinality(v_chunk);
   end loop;
-  perform ranked_ledger.drop_copies(s.memory_id, null) from ranked_ledger.standings s
+  perform ranked_ledger.drop_copies(s.memory_id) from ranked_ledger.standings s
   where not exists (select from public.agent_decision_ledger l where l.memory_id = s.memory_id);
   perform ranked_ledger.lift_marks(100000);
-  if exists (select from ranked_ledger.dead_rows) then
-    delete from ranked_ledger.postings p where p.row_no in (select d.row_no from ranked_ledger.dead_rows d);
-    delete from ranked_ledger.dead_rows d where d.row_no is not null;
-  end if;
   return v_made;
 end
 $$;

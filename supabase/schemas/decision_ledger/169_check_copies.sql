@@ -17,18 +17,19 @@ begin
            s.is_retired, s.is_unconfirmed, s.is_personal, s.text_length, s.summary_words)
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
                             d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal,
-                            coalesce(ranked_ledger.text_length(d.search_lexemes), d.live_dependents * 0),
-                            coalesce(ranked_ledger.summary_words(d.search_lexemes), d.live_dependents * 0))
+                            case when d.memory_id is not null then coalesce(ranked_ledger.text_length(d.search_lexemes), 0) end,
+                            case when d.memory_id is not null then coalesce(ranked_ledger.summary_words(d.search_lexemes), 0) end)
        or d.memory_id is not null
           and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
                                  case when w.memory_id is not null then d.workspace_key end, w.embedding)
-               or exists (
-                 select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
-                 where not exists (
-                   select from ranked_ledger.postings p
-                   where p.row_no = s.row_no and p.term = x.term
-                     and (p.occurrences, p.in_summary) = (x.occurrences, x.in_summary)))));
+               or exists ((select p.term, p.occurrences, p.in_summary from ranked_ledger.postings p where p.row_no = s.row_no)
+                          except select x.term, x.occurrences, x.in_summary
+                          from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x)
+               or exists (select x.term, x.occurrences, x.in_summary
+                          from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
+                          except select p.term, p.occurrences, p.in_summary from ranked_ledger.postings p
+                          where p.row_no = s.row_no)));
 end
 $$;
 
@@ -54,14 +55,9 @@ begin
     select unnest(ranked_ledger.wrong_copies(v_ids))
     except select unnest(ranked_ledger.stale_decisions(ranked_ledger.workspace_key(p_workspace_id), 100000)));
   if coalesce(p_mend, false) and v_wrong <> '{}' then
-    -- of one whose standing is gone, the words are still posted under a number that nobody knows: they would count twice (204)
-    insert into ranked_ledger.dead_rows (row_no)
-    select p.row_no from public.agent_decision_ledger l
-    cross join lateral ranked_ledger.terms_of(ranked_ledger.workspace_key(l.workspace_id), l.search_lexemes) as x
-    cross join lateral (select o.row_no from ranked_ledger.postings o where o.term = x.term offset 0) as p
-    where l.memory_id = any (v_wrong) and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)
-      and not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
-    on conflict do nothing;
+    if exists (select from unnest(v_wrong) as u (id) where u.id not in (select s.memory_id from ranked_ledger.standings s)) then
+      perform ranked_ledger.drop_lost_postings(); -- its words would count twice (204)
+    end if;
     perform ranked_ledger.mark_stale(p_workspace_id, v_wrong); -- weighed from the tables from now on, made anew as marks are
   end if;
   return jsonb_build_object(
