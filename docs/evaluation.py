@@ -6,7 +6,7 @@ python docs/evaluation.py [build/eval]
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -66,7 +66,10 @@ def differences(runs: Runs, bootstrap: Bootstrap) -> Table:
         for questions in runs.values():
             mrr = chief(questions).values["MRR"]
             cells.append(
-                table.judged(bootstrap.difference(mrr["tuned"], mrr[rival]), more_is_better=True)
+                table.judged(
+                    bootstrap.difference(mrr["tuned"], mrr[rival], chief(questions).clusters),
+                    more_is_better=True,
+                )
                 if rival in mrr
                 else Cell("-")
             )
@@ -85,7 +88,7 @@ def costs(questions: Questions) -> Table:
             (
                 Cell(f"`{arm}`"),
                 Cell(table.share(float(questions.values["hit@5"][arm].mean()))),
-                Cell(table.share(float(questions.values["served superseded"][arm].mean()))),
+                Cell(table.share(float(questions.values["served retired"][arm].mean()))),
                 Cell("not reached" if reached is None else f"{reached[1]:,.0f}"),
                 Cell("-" if reached is None else f"{reached[1] / five:.2f}"),
             )
@@ -93,7 +96,7 @@ def costs(questions: Questions) -> Table:
     columns = (
         "arm",
         "hit@5",
-        "served superseded",
+        "served retired",
         "tokens for `vector`'s hit@5",
         f"of the {five:,.0f} of its five results",
     )
@@ -108,13 +111,17 @@ def parts(runs: Runs, bootstrap: Bootstrap) -> Table:
         cells = []
         for datas in (("decisions",), ("built-in",), ("decisions", "built-in")):
             gathered: dict[tuple[str, str], list[float]] = {}
+            clusters: dict[tuple[str, str], Hashable] = {}
             for (data, _), questions in runs.items():
                 if data in datas and name in questions.arms:
                     values = questions.values["MRR"]
-                    for one, lost in zip(questions.ids, values["tuned"] - values[name], strict=True):
-                        gathered.setdefault((data, one), []).append(float(lost))
+                    lost = values["tuned"] - values[name]
+                    for one, cluster, each in zip(questions.ids, questions.clusters, lost, strict=True):
+                        gathered.setdefault((data, one), []).append(float(each))
+                        clusters[data, one] = (data, cluster)
             means = np.array([np.mean(each) for each in gathered.values()])
-            cells.append(table.judged(bootstrap.mean(means), more_is_better=True))
+            figure = bootstrap.mean(means, list(clusters.values()))
+            cells.append(table.judged(figure, more_is_better=True))
         rows.append((Cell(table.part_of(name)), *cells))
     return Table(("without", *DATA.values(), "both"), tuple(rows))
 

@@ -100,13 +100,14 @@ def large(
             keys = [f"k{number}-{place}" for place in range(0 if arm == "none" else 50)]
             own = 0.7 * luck + 0.3 * draw.random()
             if keys and own < at_all:
-                keys[0 if own < first else draw.randint(1, 12)] = "g"
+                keys[0 if own < first else draw.randint(1, 12)] = f"g{number}"
             retired = ["k"] if arm in ("vector", "fts_or", "hybrid_rrf") and draw.random() < 0.2 else []
             made.append(
                 row(
                     f"q{number}",
                     arm,
                     keys,
+                    [f"g{number}"],
                     stream=stream,
                     kind=STREAMS[stream],
                     tokens=[draw.randint(60, 480) for _ in keys],

@@ -142,8 +142,9 @@ def skill(**arms: float) -> Run:
     for number in range(40):
         for arm, share in arms.items():
             first = number < share * 40
-            keys = ["g", *"abcd"] if first else [*"abcd", "g"]
-            rows.append(row(f"q{number}", arm, keys, stream=f"s{number % 2}", tokens=50))
+            right = f"g{number}"
+            keys = [right, *"abcd"] if first else [*"abcd", right]
+            rows.append(row(f"q{number}", arm, keys, [right], stream=f"s{number % 2}", tokens=50))
     return run(rows)
 
 
@@ -206,6 +207,38 @@ def test_the_verdict_names_the_streams_in_which_ranking_loses() -> None:
     assert loss == (
         "By stream, tuned's MRR is below vector's in 1 of 2: south (0.500 against 1.000, 5 questions)."
     )
+
+
+def test_made_streams_of_other_seeds_were_tuned_on_and_the_report_says_so() -> None:
+    rows = [row("q", arm, ["g"], stream="back-office") for arm in ("vector", "tuned")]
+    said = "1 question of 1 stream; made streams of other seeds, by the same generator, were tuned on."
+    assert said in made(run(rows, dataset={"name": "built-in"})).markdown()
+    assert "made streams" not in made(run(rows)).markdown()
+
+
+def test_a_report_says_how_intervals_are_drawn_and_compares_no_times() -> None:
+    rows = [
+        row(f"q{number}", arm, ["g"], [f"g{number // 3}"], milliseconds=time)
+        for number in range(9)
+        for arm, time in (("vector", 90.0), ("tuned", 1.0))
+    ]
+    text = made(run(rows)).markdown()
+    assert "questions of one stream with the same answers are drawn together, 3 groups." in text
+    assert "faster than" not in text
+    assert "docs/benchmark.md measures speed" in text
+
+
+def test_what_misleads_is_shown_where_questions_name_it() -> None:
+    rows = [
+        row("q1", arm, ["g", "old"] if arm == "vector" else ["g"], must_not=["old"])
+        for arm in ("vector", "tuned")
+    ]
+    of = measure(run(rows))
+    shown = table.led(of, Bootstrap(1, 100), "tuned")
+    (cell,) = (cell for name, cell in zip(shown.columns, shown.rows[0], strict=True) if name == "misled")
+    assert (cell.text, cell.tone) == ("-1.000", "good")
+    assert "misled" in table.cost(of, Bootstrap(1, 100), of.arms).columns
+    assert "misled" not in table.cost(measure(run(large(6))), Bootstrap(1, 100), ["tuned"]).columns
 
 
 def test_a_run_without_a_ranked_arm_has_a_report() -> None:

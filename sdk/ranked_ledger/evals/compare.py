@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from ranked_ledger.evals import table
 from ranked_ledger.evals.errors import EvalError
-from ranked_ledger.evals.measures import Questions, measure
+from ranked_ledger.evals.measures import MEASURES, Questions, measure
 from ranked_ledger.evals.runs import Run
 from ranked_ledger.evals.statistics import RESAMPLES, Bootstrap
 from ranked_ledger.wording import counted
 
-_MEASURES = ("MRR", "hit@5", "nDCG@10", "served superseded", "hit in 1,000 tokens")
+_MEASURES = ("MRR", "hit@5", "nDCG@10", "served retired", "misled", "hit in 1,000 tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def compare(first: Run, second: Run, *, resamples: int = RESAMPLES) -> Compariso
     bootstrap = Bootstrap(first.seed, resamples)
     return Comparison(
         tuple(_remarks(first, second, len(shared), arms)),
-        {name: _table(one, other, bootstrap, arms, name) for name in _MEASURES},
+        {name: _table(one, other, bootstrap, arms, name) for name in table.measured(one, _MEASURES)},
     )
 
 
@@ -75,13 +75,13 @@ def _table(one: Questions, other: Questions, bootstrap: Bootstrap, arms: list[st
     rows = []
     for arm in arms:
         mine, theirs = one.values[name][arm], other.values[name][arm]
-        figure = bootstrap.difference(theirs, mine)
+        figure = bootstrap.difference(theirs, mine, one.clusters)
         rows.append(
             (
                 table.Cell(arm),
-                table.figure_cell(bootstrap.mean(mine)),
-                table.figure_cell(bootstrap.mean(theirs)),
-                table.judged(figure, name != "served superseded"),
+                table.figure_cell(bootstrap.mean(mine, one.clusters)),
+                table.figure_cell(bootstrap.mean(theirs, one.clusters)),
+                table.judged(figure, MEASURES[name]),
                 table.Cell(f"{int((theirs > mine).sum()):,}"),
                 table.Cell(f"{int((theirs < mine).sum()):,}"),
             )

@@ -16,7 +16,7 @@ import numpy as np
 from ir_measures import RR, Qrel, ScoredDoc, Success, nDCG
 from numpy.typing import NDArray
 
-from ranked_ledger.evals.runs import TUNING_STREAMS, Run
+from ranked_ledger.evals.runs import READ, TUNING_STREAMS, Run
 
 Values = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ _STANDARD: Final[Mapping[str, ir_measures.Measure]] = MappingProxyType(
 # Names of all measures, and whether more is better.
 MEASURES: Final[Mapping[str, bool]] = MappingProxyType(
     dict.fromkeys(_STANDARD, True)
-    | {"served superseded": False, "tokens to first right": False}
+    | {"served retired": False, "misled": False, "tokens to first right": False}
     | {f"hit in {budget:,} tokens": True for budget in BUDGETS}
     | {"tokens at five": False, "milliseconds": False}
 )
@@ -40,12 +40,15 @@ class Questions:
     """The questions of a run, in the order in which they were asked, and what each arm made of them.
 
     `values[measure][arm]` has a number for every question. "tokens to first right" is infinite where no right
-    answer is among the hits. `budget_hits[arm]` and `budget_tokens[arm]` have a column for every budget.
+    answer is among the hits, "misled" NaN where a question names nothing that must not be found.
+    `budget_hits[arm]` and `budget_tokens[arm]` have a column for every budget. `clusters` has for every
+    question its stream and its right answers: those that share them are no independent evidence.
     """
 
     ids: tuple[str, ...]
     streams: tuple[str, ...]
     kinds: tuple[str, ...]
+    clusters: tuple[tuple[str, ...], ...]
     arms: tuple[str, ...]
     values: Mapping[str, Mapping[str, Values]]
     budgets: tuple[int, ...]
@@ -67,6 +70,7 @@ class Questions:
             ids=tuple(self.ids[place] for place in chosen),
             streams=tuple(self.streams[place] for place in chosen),
             kinds=tuple(self.kinds[place] for place in chosen),
+            clusters=tuple(self.clusters[place] for place in chosen),
             values={
                 measure: {arm: numbers[rows] for arm, numbers in by_arm.items()}
                 for measure, by_arm in self.values.items()
@@ -109,6 +113,7 @@ def measure(run: Run) -> Questions:
         ids=ids,
         streams=tuple(str(row["stream"]) for row in first),
         kinds=tuple(str(row.get("question_kind") or "") for row in first),
+        clusters=tuple((str(row["stream"]), *sorted(set(map(str, row["gold"])))) for row in first),
         arms=arms,
         values=_values(ids, by_arm),
         budgets=budgets,
@@ -134,7 +139,8 @@ def _values(
         for name, numbers in _standard(ids, rows).items():
             values[name][arm] = numbers
         own: dict[str, Callable[[Mapping[str, Any]], float]] = {
-            "served superseded": lambda row: bool(row.get("retired_without_successor")),
+            "served retired": _serves_retired,
+            "misled": _misleads,
             "tokens to first right": _tokens_to_first_right,
             "tokens at five": lambda row: sum(_tokens(hit) for hit in row["hits"][:5]),
             "milliseconds": lambda row: float(row["milliseconds"]),
@@ -168,6 +174,18 @@ def _standard(ids: tuple[str, ...], rows: list[Mapping[str, Any]]) -> dict[str, 
 
 def _tokens(hit: Mapping[str, Any]) -> int:
     return int(hit.get("tokens") or 0)
+
+
+def _serves_retired(row: Mapping[str, Any]) -> bool:
+    """Rejected ones have no successor that could stand beside them."""
+    rejected = any(hit.get("lifecycle") == "rejected" for hit in row["hits"][:READ])
+    return rejected or bool(row.get("retired_without_successor"))
+
+
+def _misleads(row: Mapping[str, Any]) -> float:
+    if not (must_not := row.get("must_not")):
+        return float("nan")
+    return any(hit["key"] in must_not for hit in row["hits"][:READ])
 
 
 def _tokens_to_first_right(row: Mapping[str, Any]) -> float:

@@ -116,7 +116,7 @@ class Replayed:
         bootstrap = Bootstrap(0, self.resamples)
         before = np.array([one.reciprocal_rank(one.before) for one in marked])
         after = np.array([one.reciprocal_rank(one.after) for one in marked])
-        difference = bootstrap.difference(after, before)
+        difference = bootstrap.difference(after, before, None)
         verdict = {1: "better", -1: "worse", 0: "no difference shown"}[difference.sign]
         yield (
             f"What was used: MRR {before.mean():.3f} then, {after.mean():.3f} under these weights, "

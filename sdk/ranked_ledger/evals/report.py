@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ranked_ledger.evals import plots, table
 from ranked_ledger.evals.measures import MEASURES, Questions, measure
-from ranked_ledger.evals.runs import TUNING_STREAMS, Run
+from ranked_ledger.evals.runs import BUILT_IN, TUNING_STREAMS, Run
 from ranked_ledger.evals.statistics import LEVEL, RESAMPLES, Bootstrap
 from ranked_ledger.evals.verdicts import verdicts
 from ranked_ledger.wording import counted
@@ -68,7 +68,8 @@ def report(run: Run, *, command: str, resamples: int = RESAMPLES) -> Report:
     reported, tuned_on = everything.reported(), everything.tuned_on()
     both = bool(len(reported) and len(tuned_on))
     chief = reported if len(reported) else everything
-    where = _where(chief, both=both, tuned=not len(reported))
+    made = _dataset(run).get("name") == BUILT_IN
+    where = _where(chief, both=both, tuned=not len(reported), made=made)
     sections = [
         Section("Verdict", tuple(_verdict(chief, bootstrap, where))),
         Section("This run", (Lines(tuple(about(run, everything, command))),)),
@@ -137,18 +138,22 @@ def _said(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _where(chief: Questions, *, both: bool, tuned: bool) -> str:
+def _where(chief: Questions, *, both: bool, tuned: bool, made: bool) -> str:
     streams = len(chief.by_stream())
     of = f"{counted(len(chief), 'question')} of {counted(streams, 'stream')}"
     if tuned:
         return f"{of}, all of which weights were chosen on: these figures show no more than that"
-    return f"{of} that nothing was tuned on" if both else of
+    return f"{of} that nothing was tuned on" if both else f"{of}{_MADE}" if made else of
 
 
 def _verdict(chief: Questions, bootstrap: Bootstrap, where: str) -> Iterator[Block]:
     found = verdicts(chief, bootstrap)
     yield Lines(
-        (f"{where}. Intervals hold {LEVEL * 100:.0f} % of {bootstrap.resamples:,} resamples of questions.",)
+        (
+            f"{where}. Intervals hold {LEVEL * 100:.0f} % of {bootstrap.resamples:,} resamples; questions of "
+            "one stream with the same answers are drawn together, "
+            f"{counted(len(set(chief.clusters)), 'group')}.",
+        )
     )
     groups: tuple[tuple[str, tuple[str, ...], table.Tone], ...] = (
         ("Where ranking wins:", found.wins, "good"),
@@ -163,14 +168,14 @@ def _verdict(chief: Questions, bootstrap: Bootstrap, where: str) -> Iterator[Blo
 def _found(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
     arms = table.compared(chief.arms)
     baseline = table.reference(arms)
-    mrr = bootstrap.means({arm: chief.values["MRR"][arm] for arm in arms})
+    mrr = bootstrap.means({arm: chief.values["MRR"][arm] for arm in arms}, chief.clusters)
     ordered = dict(sorted(mrr.items(), key=lambda one: -one[1].value))
     yield plots.intervals(ordered, "MRR by arm, with 95 % intervals", shown=table.share, strong=table.RANKED)
     yield table.found(chief, bootstrap, arms)
     others = [arm for arm in ordered if arm != baseline]
     if others:
         differences = {
-            arm: bootstrap.difference(chief.values["MRR"][arm], chief.values["MRR"][baseline])
+            arm: bootstrap.difference(chief.values["MRR"][arm], chief.values["MRR"][baseline], chief.clusters)
             for arm in others
         }
         yield plots.intervals(
@@ -197,14 +202,14 @@ def _costs(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
         baseline = table.reference(arms)
         yield Lines((f"The budget at which an arm finds as often as {baseline} does with five results:",))
         yield needed
-    yield Lines(("Milliseconds of a call in one database session, its trace included:",))
+    yield Lines((_TIMES,))
     yield table.latency(chief, bootstrap, arms)
 
 
 def _ablations(chief: Questions, bootstrap: Bootstrap) -> Iterator[Block]:
     values = chief.values["MRR"]
     figures = {
-        f"without {table.part_of(arm)}": bootstrap.difference(values["tuned"], values[arm])
+        f"without {table.part_of(arm)}": bootstrap.difference(values["tuned"], values[arm], chief.clusters)
         for arm in table.ablations(chief.arms)
     }
     yield Lines(
@@ -238,8 +243,10 @@ def _notes(run: Run, questions: Questions, bootstrap: Bootstrap) -> Iterator[Blo
     texts += [
         "MRR counts the first right answer among 50 hits; hit@n, whether one is among the first n; nDCG@10, "
         "all right answers among the first ten.",
-        "Served superseded: a retired decision is among the first five, and what replaced it is not among "
-        "the first ten.",
+        "Served retired: among the first five is a superseded decision, and no later link of its chain that "
+        "was in force then is among the first ten; or a rejected one, also where the question is about it.",
+        "Misled: among the first five is a decision that the question names as no answer; of the questions "
+        "that name one.",
         "Tokens are a quarter of the characters, rounded up. Where no right answer is among the hits, no "
         "number of tokens reaches it; of an arm that finds less than half, the median is not found either.",
         "In a budget, what does not fit whole is shortened to its summary: packed, results cost less "
@@ -306,6 +313,12 @@ def _html_cells(row: Sequence[table.Cell], kinds: Sequence[str]) -> Iterator[str
         yield f'<{tag}{scope} class="{kind} {cell.tone}">{escape(cell.text)}{small}</{tag}>'
 
 
+_MADE: Final = "; made streams of other seeds, by the same generator, were tuned on"
+_TIMES: Final = (
+    "Milliseconds of a call in one database session. Each arm's time holds what all share, rendering 50 hits "
+    "and writing the trace; that of arms that are SQL of the evaluation holds the harness's own work too. "
+    "So they do not say what is faster: docs/benchmark.md measures speed."
+)
 _TEMPLATE: Final = "report.html"
 
 

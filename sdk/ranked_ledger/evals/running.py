@@ -20,6 +20,7 @@ from ranked_ledger.evals.ground import Ground, ground
 from ranked_ledger.evals.loading import Loaded, Replay
 from ranked_ledger.evals.log import Writer
 from ranked_ledger.evals.packing import Row
+from ranked_ledger.evals.runs import READ
 from ranked_ledger.evals.vectors import Vectors
 
 Progress = Callable[[str, int, int], object]
@@ -36,8 +37,7 @@ COMPONENTS: Final = (
 )
 EXPLAINED: Final = 10
 """Hits whose components go into the log."""
-READ: Final = 5
-"""Of a list of hits an agent reads the first few: a retired one among them misleads."""
+RETIRED: Final = ("superseded", "rejected")
 SUCCESSOR_WITHIN: Final = 10
 _FIRST_FIT: Final = 10  # decisions with a vector, below which the ledger fits no range
 _FIT_AGAIN: Final = 1.5
@@ -267,10 +267,10 @@ def _short(value: object, digits: int = 6) -> object:
 
 
 def _without_successor(hits: Sequence[Row], replay: Replay) -> list[str]:
-    """The superseded among the first five hits, none of whose successors is among the first ten."""
-    read = {hit["key"] for hit in hits[:SUCCESSOR_WITHIN]}
+    """The retired among the first five hits, no successor of which is among the first ten and in force."""
+    holding = {hit["key"] for hit in hits[:SUCCESSOR_WITHIN] if hit["lifecycle"] not in RETIRED}
     return [
         hit["key"]
         for hit in hits[:READ]
-        if hit["lifecycle"] == "superseded" and not replay.successors(hit["key"]) & read
+        if hit["lifecycle"] in RETIRED and not replay.successors(hit["key"]) & holding
     ]

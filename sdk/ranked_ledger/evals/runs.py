@@ -24,6 +24,11 @@ TUNING_STREAMS: Final = frozenset(
     }
 )
 
+READ: Final = 5
+"""Of a list of hits an agent reads the first few: a retired one among them misleads."""
+BUILT_IN: Final = "built-in"
+"""What a log calls the made streams."""
+
 _ROW_FIELDS: Final = ("question", "stream", "arm", "gold", "hits", "milliseconds", "budgets")
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ranked_ledger.evals.measures import BUDGETS, Questions, smallest_budget
+import numpy as np
+
+from ranked_ledger.evals.measures import BUDGETS, MEASURES, Questions, smallest_budget
 from ranked_ledger.evals.runs import TUNING_STREAMS
 from ranked_ledger.evals.statistics import Bootstrap, Figure
 
@@ -28,7 +30,7 @@ WITHOUT: Final = "tuned_without_"
 
 _FOUND: Final = ("MRR", "hit@1", "hit@5", "hit@10", "nDCG@10")
 _AT_BUDGETS: Final = tuple(f"hit in {budget:,} tokens" for budget in BUDGETS)
-_PAIRED: Final = ("MRR", "hit@5", "nDCG@10", "served superseded", _AT_BUDGETS[1])
+_PAIRED: Final = ("MRR", "hit@5", "nDCG@10", "served retired", "misled", _AT_BUDGETS[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +103,22 @@ def found(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Ta
 
 def cost(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
     """What an answer costs, and what must not be in it."""
-    table = _measured(questions, bootstrap, arms, ("served superseded", *_AT_BUDGETS))
+    misleading = measured(questions, ("served retired", "misled"))
+    table = _measured(questions, bootstrap, arms, (*misleading, *_AT_BUDGETS))
     rows = []
+    cut = 1 + len(misleading)
     for arm, row in zip(arms, table.rows, strict=True):
-        tokens = bootstrap.median(questions.values["tokens to first right"][arm])
-        rows.append((*row[:2], figure_cell(tokens, whole), *row[2:]))
-    return Table((*table.columns[:2], "median tokens to first right", *table.columns[2:]), tuple(rows))
+        tokens = bootstrap.median(questions.values["tokens to first right"][arm], questions.clusters)
+        rows.append((*row[:cut], figure_cell(tokens, whole), *row[cut:]))
+    columns = (*table.columns[:cut], "median tokens to first right", *table.columns[cut:])
+    return Table(columns, tuple(rows))
+
+
+def measured(questions: Questions, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of which any question has a figure."""
+    return tuple(
+        name for name in names if any(not np.isnan(one).all() for one in questions.values[name].values())
+    )
 
 
 def latency(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> Table:
@@ -114,9 +126,8 @@ def latency(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str]) -> 
     rows = []
     for arm in arms:
         taken = questions.values["milliseconds"][arm]
-        rows.append(
-            (Cell(arm), *(figure_cell(bootstrap.quantile(taken, at), milliseconds) for at in (0.5, 0.95)))
-        )
+        figures = (bootstrap.quantile(taken, at, questions.clusters) for at in (0.5, 0.95))
+        rows.append((Cell(arm), *(figure_cell(figure, milliseconds) for figure in figures)))
     return Table(("arm", "p50 ms", "p95 ms"), tuple(rows))
 
 
@@ -125,7 +136,7 @@ def paired(questions: Questions, bootstrap: Bootstrap, arms: Sequence[str], base
     rows = [
         (Cell(arm), *_differences(questions, bootstrap, arm, baseline)) for arm in arms if arm != baseline
     ]
-    return Table(("arm", *_PAIRED), tuple(rows))
+    return Table(("arm", *measured(questions, _PAIRED)), tuple(rows))
 
 
 def led(questions: Questions, bootstrap: Bootstrap, first: str) -> Table:
@@ -135,16 +146,18 @@ def led(questions: Questions, bootstrap: Bootstrap, first: str) -> Table:
         for baseline in BASELINES
         if baseline in questions.arms and baseline != first
     ]
-    return Table((f"{first} minus", *_PAIRED), tuple(rows))
+    return Table((f"{first} minus", *measured(questions, _PAIRED)), tuple(rows))
 
 
 def _differences(questions: Questions, bootstrap: Bootstrap, arm: str, baseline: str) -> list[Cell]:
     return [
         judged(
-            bootstrap.difference(questions.values[name][arm], questions.values[name][baseline]),
-            more_is_better=name != "served superseded",
+            bootstrap.difference(
+                questions.values[name][arm], questions.values[name][baseline], questions.clusters
+            ),
+            more_is_better=MEASURES[name],
         )
-        for name in _PAIRED
+        for name in measured(questions, _PAIRED)
     ]
 
 
@@ -153,11 +166,13 @@ def ablated(questions: Questions, bootstrap: Bootstrap) -> Table:
     rows = []
     for arm in ablations(questions.arms):
         figure, five = (
-            bootstrap.difference(questions.values[name]["tuned"], questions.values[name][arm])
+            bootstrap.difference(
+                questions.values[name]["tuned"], questions.values[name][arm], questions.clusters
+            )
             for name in ("MRR", "hit@5")
         )
         verdict = {1: "helps", -1: "hurts", 0: "no difference shown"}[figure.sign]
-        without = bootstrap.mean(questions.values["MRR"][arm])
+        without = bootstrap.mean(questions.values["MRR"][arm], questions.clusters)
         rows.append(
             (
                 Cell(part_of(arm)),
@@ -184,7 +199,8 @@ def grouped(groups: Mapping[str, Questions], bootstrap: Bootstrap, name: str) ->
         row = [Cell(f"{group} (tuned on)" if group in TUNING_STREAMS else group), Cell(str(len(questions)))]
         row += [Cell(share(mean), "", "best" if mean == best else "") for mean in means.values()]
         if first is not None:
-            row.append(judged(bootstrap.difference(values[first], values[baseline]), True))
+            figure = bootstrap.difference(values[first], values[baseline], questions.clusters)
+            row.append(judged(figure, True))
         rows.append(tuple(row))
     difference = () if first is None else (f"{first} minus {baseline}",)
     return Table((name, "questions", *shown, *difference), tuple(rows))
@@ -218,11 +234,14 @@ def budgets(questions: Questions, arms: Sequence[str]) -> Table | None:
 def _measured(
     questions: Questions, bootstrap: Bootstrap, arms: Sequence[str], measures: Sequence[str]
 ) -> Table:
-    figures = {name: bootstrap.means({arm: questions.values[name][arm] for arm in arms}) for name in measures}
+    figures = {
+        name: bootstrap.means({arm: questions.values[name][arm] for arm in arms}, questions.clusters)
+        for name in measures
+    }
     best = {
         name: max((figure.value for arm, figure in by_arm.items() if arm != "oracle"), default=None)
         for name, by_arm in figures.items()
-        if name != "served superseded"
+        if MEASURES[name]
     }
     rows = [
         (

@@ -23,7 +23,6 @@ class Verdicts:
 def verdicts(questions: Questions, bootstrap: Bootstrap) -> Verdicts:
     """Of every ranked arm against every baseline, then of the lead's cost, and group by group."""
     said = [*_against(questions, bootstrap), *_served(questions), *_cheaper(questions)]
-    said += _speed(questions, bootstrap)
     for name, groups in (("stream", questions.by_stream()), ("kind of question", questions.by_kind())):
         if len(groups) > 1:
             said += _groups(questions, groups, name)
@@ -39,7 +38,7 @@ def _against(questions: Questions, bootstrap: Bootstrap) -> Iterator[tuple[int, 
         said: dict[int, list[str]] = {1: [], -1: [], 0: []}
         for baseline in table.BASELINES:
             if arm in values and baseline in values:
-                figure = bootstrap.difference(values[arm], values[baseline])
+                figure = bootstrap.difference(values[arm], values[baseline], questions.clusters)
                 limits = table.interval(figure, table.signed)
                 difference = f"{means[baseline]}: {table.signed(figure.value)}, {limits}"
                 said[figure.sign].append(f"{baseline} ({difference})")
@@ -52,13 +51,13 @@ def _served(questions: Questions) -> Iterator[tuple[int, str]]:
     first, baseline = table.lead(questions.arms), table.reference(questions.arms)
     if first is None:
         return
-    served = questions.values["served superseded"]
+    served = questions.values["served retired"]
     ours, theirs = int(served[first].sum()), int(served[baseline].sum())
     sign = (ours < theirs) - (ours > theirs)
     yield (
         sign,
-        f"{first} shows a retired decision without its successor among the first five for "
-        f"{ours:,} of {counted(len(questions), 'question')}, {baseline} for {theirs:,}.",
+        f"{first} shows a superseded decision without its successor, or a rejected one, among the first five "
+        f"for {ours:,} of {counted(len(questions), 'question')}, {baseline} for {theirs:,}.",
     )
 
 
@@ -82,21 +81,6 @@ def _cheaper(questions: Questions) -> Iterator[tuple[int, str]]:
         f"{first} reaches {goal} within a budget of {budget:,} tokens, with {table.whole(tokens)} on "
         f"average: {tokens / five:.2f} of the {table.whole(five)} that five results of {baseline} are; "
         f"packed into budgets as well, {baseline} {its or 'does not reach it'}.",
-    )
-
-
-def _speed(questions: Questions, bootstrap: Bootstrap) -> Iterator[tuple[int, str]]:
-    first, baseline = table.lead(questions.arms), table.reference(questions.arms)
-    if first is None:
-        return
-    taken = questions.values["milliseconds"]
-    ours, theirs = (bootstrap.median(taken[arm]) for arm in (first, baseline))
-    sign = 1 if ours.high < theirs.low else -1 if ours.low > theirs.high else 0
-    how = {1: "faster than", -1: "slower than", 0: "about as fast as"}[sign]
-    yield (
-        sign,
-        f"{first} is {how} {baseline}: {table.milliseconds(ours.value)} ms at the median "
-        f"against {table.milliseconds(theirs.value)}.",
     )
 
 
