@@ -15,6 +15,7 @@ from psycopg import sql
 
 from ranked_ledger.evals.arms import LIMIT, Arm
 from ranked_ledger.evals.vectors import Vector, as_text
+from ranked_ledger.stack.connecting import connect
 
 BUDGETS: Final = list(range(100, 4001, 100))
 
@@ -70,7 +71,7 @@ class Session:
     """One connection, as a client of the service role has it; used in a `with`."""
 
     def __init__(self, superuser_url: str) -> None:
-        self._connection = psycopg.connect(superuser_url, autocommit=True)
+        self._connection = connect(superuser_url, autocommit=True)
         self._connection.execute("set role service_role")
         self._connection.execute("set search_path = public, extensions")
         self._warm: set[tuple[str, str]] = set()

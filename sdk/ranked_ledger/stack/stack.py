@@ -18,6 +18,7 @@ import psycopg
 
 from ranked_ledger.stack import keys as key_store
 from ranked_ledger.stack import platform, postgrest
+from ranked_ledger.stack.connecting import connect
 from ranked_ledger.stack.daemons import POLL_SECONDS
 from ranked_ledger.stack.errors import (
     DiskFull,
@@ -228,7 +229,7 @@ class Stack:
 
     def _prepare(self, cluster: Cluster, state: StackState) -> None:
         try:
-            with psycopg.connect(cluster.dsn(_DATABASE), autocommit=True) as connection:
+            with connect(cluster.dsn(_DATABASE), autocommit=True) as connection:
                 connection.execute(platform.roles_sql().encode())
                 connection.execute(
                     platform.database_sql(state.default_privileges, state.vector_schema).encode()
