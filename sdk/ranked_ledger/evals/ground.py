@@ -12,6 +12,7 @@ import psycopg
 
 from ranked_ledger import RankedLedger, doctor, shipped
 from ranked_ledger.stack import StackInfo, temporary_stack
+from ranked_ledger.stack.connecting import connect
 
 _AREAS: Final = (shipped.OPEN_BRAIN, shipped.LEDGER)
 _SEARCH_PATH: Final = "public, extensions, pg_temp"
@@ -38,7 +39,7 @@ class Ground:
 
     def parameters(self) -> frozenset[str]:
         """What the installed `recall_decisions` takes."""
-        with psycopg.connect(self.info.db_url) as owner:
+        with connect(self.info.db_url) as owner:
             rows = owner.execute(
                 "select unnest(p.proargnames) from pg_proc p where p.oid = 'public.recall_decisions'::regproc"
             )
@@ -46,14 +47,14 @@ class Ground:
 
     def presets(self) -> dict[str, dict[str, Any]]:
         """What the installed presets weigh by, so that a log says which weights its arms had."""
-        with psycopg.connect(self.info.db_url) as owner:
+        with connect(self.info.db_url) as owner:
             rows = owner.execute(
                 "select p, to_jsonb(ranked_ledger.preset(p)) from unnest(array['published', 'tuned']) as p"
             )
             return dict(rows.fetchall())
 
     def versions(self) -> dict[str, str]:
-        with psycopg.connect(self.info.db_url) as owner:
+        with connect(self.info.db_url) as owner:
             row = owner.execute(
                 "select current_setting('server_version'),"
                 " (select extversion from pg_extension where extname = 'vector'),"
@@ -69,7 +70,7 @@ def ground(dimension: int | None, on_stage: Callable[[str], None] = lambda _: No
     with temporary_stack(on_progress=on_stage) as stack:
         info = stack.info()
         on_stage("installing the ledger and the arms")
-        with psycopg.connect(info.db_url) as owner:
+        with connect(info.db_url) as owner:
             for area in _AREAS:
                 _apply(owner, *(one.text for one in shipped.migrations() if one.area == area))
                 if area == shipped.OPEN_BRAIN and dimension is not None:
