@@ -56,8 +56,9 @@ def test_a_folder_is_run_by_words_and_answered_as_json(
     assert set(answer["anomalies"].values()) == {0}
     log = runs.read(out)
     assert len(log.rows) == 6
+    assert str(tmp_path) not in out.read_text(encoding="utf-8")
     assert log.header["command"] == (
-        f"ranked-ledger eval run --data {data} --embedding none --arms recency,fts_or --arms oracle --seed 0"
+        "ranked-ledger eval run --data data --embedding none --arms recency,fts_or --arms oracle --seed 0"
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ranked_ledger import PolicyStats, RankedLedger
-from ranked_ledger.evals import runs, vectors
+from ranked_ledger.evals import running, runs, vectors
 from ranked_ledger.evals.anomalies import anomalies
 from ranked_ledger.evals.arms import ARMS, NAMES
 from ranked_ledger.evals.cases import Dataset
 from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.ground import ground
+from ranked_ledger.evals.report import report
 from ranked_ledger.evals.running import Finished, run, run_on
 from ranked_ledger.evals.vectors import Vectors
 from tests.evals.small import RECORDS, small
@@ -159,6 +162,47 @@ def test_a_retired_answer_without_its_successor_is_noted(ran: Ran) -> None:
         # C9 is at the end of the chain of both, and was never replaced; what was rejected has no successor
         lost = {"C2", "C5", "C-rejected"} if "C9" not in read[:10] else {"C-rejected"}
         assert row["retired_without_successor"] == [key for key in read[:5] if key in lost]
+
+
+def test_a_successor_counts_where_it_is_in_force_itself() -> None:
+    chain = SimpleNamespace(successors={"C2": {"C5", "C9"}, "C5": {"C9"}}.get)
+
+    def lost(*hits: tuple[str, str]) -> list[str]:
+        return running._without_successor([{"key": key, "lifecycle": is_} for key, is_ in hits], chain)  # type: ignore[arg-type]
+
+    old, newer, newest = ("C2", "superseded"), ("C5", "superseded"), ("C9", "stale")
+    others = [(f"x{number}", "active") for number in range(8)]
+    assert lost(old, newer) == ["C2", "C5"]
+    assert lost(old, *others, newest) == []
+    assert lost(old, others[0], *others, newest) == ["C2"]
+    assert lost(*others[:5], old) == []
+
+
+def test_vectors_in_force_are_those_of_vector_without_what_is_retired(ran: Ran) -> None:
+    for question in ("before", "between", "after"):
+        whole = ran.row(question, "vector")["hits"]
+        kept = [hit["key"] for hit in whole if hit["lifecycle"] not in ("superseded", "rejected")]
+        assert ran.keys(question, "vector_in_force") == kept
+    assert len(kept) < len(whole)
+
+
+def test_a_model_that_gives_one_vector_to_all_ends_no_run(tmp_path: Path) -> None:
+    dataset = small()
+    texts: list[tuple[vectors.TextKind, str]] = [
+        ("passage", one.embedded_text) for records in dataset.streams.values() for one in records
+    ]
+    texts += [("query", one.ask) for one in dataset.questions]
+    same = np.full(8, 8**-0.5, dtype=np.float32)
+    made = Vectors(
+        SimpleNamespace(name="same", key="same 1", embed=lambda *_: []), dict.fromkeys(texts, same)
+    )
+    finished = run(dataset, tmp_path / "run.jsonl", vectors=made, arms=["vector", "tuned"])
+    assert finished.sound
+    log = runs.read(finished.path)
+    assert list(log.header["unfitted"]) == ["shop"]
+    assert log.header["ranges"] == {}
+    text = report(log, command="report", resamples=100).markdown()
+    assert "no range could be fitted, so cosines as they are or as they were fitted before: shop " in text
 
 
 def test_a_larger_budget_never_holds_less_and_the_first_right_is_in_it(ran: Ran) -> None:

@@ -52,8 +52,9 @@ def test_the_built_in_questions_by_nine_arms_are_486_rows_without_an_anomaly(tmp
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the decisions of real projects are not beside this checkout")
 def test_a_fixed_slice_of_real_questions_by_words_alone(tmp_path: Path) -> None:
     whole = read_jsonl(SHARED / "decisions.jsonl", SHARED / "questions.jsonl")
-    # three streams are two thirds of the decisions, and of the time that loading takes
-    short = [stream for stream, records in whole.streams.items() if len(records) < 500]
+    # an order of arms is asserted of streams that weights were chosen on alone: the others are for reporting.
+    # one of them has as many decisions as the rest together, and takes as much time to load
+    short = [stream for stream in sorted(runs.TUNING_STREAMS) if len(whole.streams[stream]) < 500]
     dataset = whole.restricted(short, limit=60, seed=6)
     assert len(dataset.questions) == 60
     finished = run(dataset, tmp_path / "run.jsonl", arms=BY_WORDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -97,7 +96,7 @@ def run(
     """
     with _extra(), _interruptible():
         from ranked_ledger.evals import arms as all_arms  # noqa: PLC0415  the extra may be missing
-        from ranked_ledger.evals import running, vectors  # noqa: PLC0415
+        from ranked_ledger.evals import disclosing, running, vectors  # noqa: PLC0415
 
         wanted = _several(arms)
         names = all_arms.STARRED if wanted == ["starred"] else wanted
@@ -114,7 +113,9 @@ def run(
                 vectors=made,
                 arms=names,
                 seed=seed,
-                command=shlex.join(["ranked-ledger", "eval", "run", *_given(context, data or [BUILT_IN])]),
+                command=disclosing.command(
+                    ["ranked-ledger", "eval", "run", *_given(context, data or [BUILT_IN])]
+                ),
                 on_progress=advance,
                 on_stage=lambda stage: advance(stage, 0, 0),
             )

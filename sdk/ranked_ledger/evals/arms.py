@@ -85,6 +85,7 @@ ARMS: Final = (
     _ledger("ranked_ledger_text", "never", starred=True),
     _ledger("ranked_ledger_vectors", "required", starred=True, **_RAW),
     Arm("oracle", "sql", (1, 1), starred=True),
+    Arm("vector_in_force", "sql", (-1, 1), vectors="required"),
     Arm("hybrid_rrf_in_force", "sql", _FUSED, vectors="required"),
     Arm("bm25", "sql", (0, 1), may_be_empty="no_match"),
     Arm("bm25_in_force", "sql", (0, 1), may_be_empty="no_match_in_force"),

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import sql
 
 from ranked_ledger.evals.arms import LIMIT, Arm
+from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.vectors import Vector, as_text
 from ranked_ledger.stack.connecting import connect
 
@@ -114,9 +115,12 @@ class Session:
         return _only(self._connection.execute(_EXAMINE, given, prepare=True).fetchone())
 
     def fit_range(self, workspace: str, model: str) -> list[float]:
-        """Have the ledger measure which cosines count as 0 and as 1; gives the two."""
+        """Have the ledger measure which cosines count as 0 and as 1; gives the two. EvalError: it cannot."""
         query = "select fit_similarity_range(%s, %s)"
-        fitted = _only(self._connection.execute(query, (workspace, model)).fetchone())["fitted"]
+        try:
+            fitted = _only(self._connection.execute(query, (workspace, model)).fetchone())["fitted"]
+        except psycopg.errors.InvalidParameterValue as refused:
+            raise EvalError(refused.diag.message_primary or "no range can be fitted") from None
         return [fitted["floor"], fitted["ceiling"]]
 
     def matches(self, asked: Asked) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from importlib import resources
 from string import Template
 from typing import Any, Final
 
-from ranked_ledger.evals import plots, table
+from ranked_ledger.evals import disclosing, plots, table
 from ranked_ledger.evals.measures import MEASURES, Questions, measure
 from ranked_ledger.evals.runs import BUILT_IN, TUNING_STREAMS, Run
 from ranked_ledger.evals.statistics import LEVEL, RESAMPLES, Bootstrap
@@ -101,7 +101,9 @@ def about(run: Run, questions: Questions, command: str) -> Iterator[str]:
     model = head.get("model") or "none"
     dimension = f", {head['dimension']} dimensions" if head.get("dimension") else ""
     yield f"embeddings: {model}{dimension}{_ranges(run.known('ranges'))}"
-    if made := head.get("command"):
+    if unfitted := run.known("unfitted"):
+        yield f"no range could be fitted, so cosines stay as they are or were fitted before: {_said(unfitted)}"
+    if made := disclosing.said(str(head.get("command") or "")):
         yield f"the run: {made}"
     if weights := (head.get("presets") or {}).get("tuned"):
         yield f"the preset tuned: {_said(weights)}"

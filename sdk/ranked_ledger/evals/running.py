@@ -123,7 +123,7 @@ def run_on(
         work = _Run(dataset, vectors, there_are, there, log, on_progress)
         work.go()
         found = anomalies(header, log.written())
-        log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges)
+        log.finish(anomalies=found, loaded=work.loaded.as_dict(), ranges=work.ranges, unfitted=work.unfitted)
     return Finished(out, log.rows, tuple(arm.name for arm in there_are), absent, work.loaded, found)
 
 
@@ -164,6 +164,7 @@ class _Run:
     on_progress: Progress
     loaded: Loaded = field(default_factory=Loaded)
     ranges: dict[str, list[float]] = field(default_factory=dict)
+    unfitted: dict[str, str] = field(default_factory=dict)
     fitted: dict[str, int] = field(default_factory=dict)
 
     def go(self) -> None:
@@ -196,13 +197,19 @@ class _Run:
                     self._ask(session, replay, workspace, question)
 
     def _fit_range(self, session: Session, replay: Replay, workspace: str) -> None:
-        """As whoever keeps a ledger does it: from what is there, again when it has grown by half."""
+        """As whoever keeps a ledger does it: from what is there, again when it has grown by half.
+
+        Where a model gives the same vector to all there is no range: cosines stay as they are.
+        """
         grown = len(replay.ids) >= _FIRST_FIT and len(replay.ids) >= _FIT_AGAIN * self.fitted.get(
             workspace, 0
         )
         if self.vectors is not None and grown:
             self.fitted[workspace] = len(replay.ids)
-            self.ranges[replay.workspace] = session.fit_range(workspace, self.vectors.model)
+            try:
+                self.ranges[replay.workspace] = session.fit_range(workspace, self.vectors.model)
+            except EvalError as refused:
+                self.unfitted[replay.workspace] = refused.message
 
     def _ask(self, session: Session, replay: Replay, workspace: str, question: Question) -> None:
         vectors = self.vectors

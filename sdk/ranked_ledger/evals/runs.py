@@ -99,7 +99,7 @@ def parse(lines: Iterable[str], *, name: str, digest: str = "") -> Run:
 
 def _known_at_the_end(end: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a run learns while it loads, and so can only say in its last line."""
-    return {name: end[name] for name in ("loaded", "ranges") if name in end} if end else {}
+    return {name: end[name] for name in ("loaded", "ranges", "unfitted") if name in end} if end else {}
 
 
 def _document(line: str, name: str, number: int) -> Mapping[str, Any]:

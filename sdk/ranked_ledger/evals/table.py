@@ -17,8 +17,8 @@ Tone = Literal["", "good", "bad", "best"]
 
 # Arms that the others are held against, the first that was asked is the one that tables pair with.
 BASELINES: Final = (
-    "vector", "fts_or", "bm25", "bm25_in_force", "hybrid_rrf", "hybrid_rrf_bm25", "hybrid_rrf_in_force",
-    "hybrid_rrf_bm25_in_force", "recency", "fts_and",
+    "vector", "vector_in_force", "fts_or", "bm25", "bm25_in_force", "hybrid_rrf", "hybrid_rrf_bm25",
+    "hybrid_rrf_in_force", "hybrid_rrf_bm25_in_force", "recency", "fts_and",
 )  # fmt: skip
 # Those that stand beside the ranked arms where there is room for a few: the plain ones and the strongest.
 CHIEF_BASELINES: Final = ("vector", "bm25_in_force", "hybrid_rrf", "hybrid_rrf_bm25_in_force")

