@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -89,6 +91,76 @@ def test_a_damaged_cache_is_named(cache: Path) -> None:
     cache.write_bytes(b"no database at all, and longer than a header of one would be" * 20)
     with pytest.raises(EvalError, match=r"vectors\.sqlite cannot be used.*delete it"):
         embed(Counting(), [("passage", "a")], cache=cache)
+
+
+class Saying:
+    """Answers what it is told to, text by text."""
+
+    name = "saying"
+    key = "saying 1"
+
+    def __init__(self, said: Sequence[Sequence[float]]) -> None:
+        self.left = [list(one) for one in said]
+
+    def embed(self, kind: TextKind, texts: Sequence[str]) -> list[list[float]]:
+        answer, self.left = self.left[: len(texts)], self.left[len(texts) :]
+        return answer
+
+
+MANY: list[tuple[TextKind, str]] = [("passage", f"text {number}") for number in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ([1.0, 2.0, 3.0], "text 25 of 30: saying gave a vector of 3 dimensions, and those before have 2"),
+        ([], "text 25 of 30: saying gave a vector of 0 dimensions"),
+        ([1.0] * 16_001, r"text 25 of 30: saying gave a vector of 16,001 dimensions; 1 to 16,000"),
+        ([0.0, 0.0], "text 25 of 30: saying gave a vector of 2 zeros"),
+        ([float("nan"), 0.0], "no vector for each text"),
+    ],
+)
+def test_a_faulty_vector_is_told_with_its_number_and_not_kept(
+    cache: Path, last: list[float], said: str
+) -> None:
+    answers = [[1.0, 2.0]] * 30
+    with pytest.raises(EvalError, match=said):
+        embed(Saying([*answers[:24], last, *answers[25:]]), MANY, cache=cache)
+    mended = Saying(answers[20:])
+    assert {len(vector) for vector in embed(mended, MANY, cache=cache).values()} == {2}
+    assert mended.left == [], "the portion before is kept, and the faulty one is asked for anew"
+
+
+def test_a_service_that_has_another_model_now_is_not_mixed_with_the_cache(cache: Path) -> None:
+    embed(Saying([[1.0, 2.0]]), MANY[:1], cache=cache)
+    with pytest.raises(
+        EvalError, match=r"of 3 dimensions, and those before have 2.*delete .*vectors\.sqlite"
+    ):
+        embed(Saying([[1.0, 2.0, 3.0]]), MANY[:2], cache=cache)
+
+
+@pytest.mark.parametrize(
+    "vectors_kept", [[[1.0, 0.0], [1.0, 0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], [[], [1, 0]]]
+)
+def test_what_cannot_be_right_in_the_cache_is_made_anew(cache: Path, vectors_kept: list[list[float]]) -> None:
+    embed(Saying([[1.0, 0.0]] * 2), MANY[:2], cache=cache)
+    with contextlib.closing(sqlite3.connect(cache)) as kept:
+        for (kind, text), vector in zip(MANY[:2], vectors_kept, strict=True):
+            kept.execute(
+                "update vectors set vector = ? where key = ?",
+                (np.asarray(vector, dtype=np.float32).tobytes(), vectors.digest("saying 1", kind, text)),
+            )
+        kept.commit()
+    again = embed(Saying([[0.0, 1.0]] * 2), MANY[:2], cache=cache)
+    assert {len(vector) for vector in again.values()} == {2}
+    assert all(vector.any() for vector in again.values())
+    read = embed(Saying([]), MANY[:2], cache=cache)
+    assert {one: read[one].tolist() for one in MANY[:2]} == {one: again[one].tolist() for one in MANY[:2]}
+
+
+def test_large_numbers_are_no_zeros(cache: Path) -> None:
+    made = embed(Saying([[3e30, 4e30]]), MANY[:1], cache=cache)
+    assert made[MANY[0]].tolist() == pytest.approx([0.6, 0.8])
 
 
 @respx.mock
