@@ -102,7 +102,7 @@ def about(run: Run, questions: Questions, command: str) -> Iterator[str]:
     dimension = f", {head['dimension']} dimensions" if head.get("dimension") else ""
     yield f"embeddings: {model}{dimension}{_ranges(run.known('ranges'))}"
     if unfitted := run.known("unfitted"):
-        yield f"no range could be fitted, so cosines stay as they are or were fitted before: {_said(unfitted)}"
+        yield f"no range fitted, cosines as they are or as fitted before: {_said(unfitted)}"
     if made := disclosing.said(str(head.get("command") or "")):
         yield f"the run: {made}"
     if weights := (head.get("presets") or {}).get("tuned"):
