@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranked_ledger.cli import app as cli
+from ranked_ledger.cli import evaluating
 from ranked_ledger.evals import anomalies, runs
 
 pytestmark = pytest.mark.timeout(300)
@@ -85,6 +86,9 @@ def test_an_anomaly_fails_the_command(
         (["--embedding", "http://127.0.0.1:9/v1"], 1, "--embedding-model"),
         (["--questions", "0"], 2, "--questions"),
         (["--streams", "nothing"], 1, "has no stream 'nothing'"),
+        (["--arms", ""], 2, "--arms names nothing"),
+        (["--arms", "starred", "--arms", "vektor,"], 1, "there is no arm 'vektor'"),
+        (["--streams", ", ,"], 2, "--streams names nothing"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_a_server_starts(
@@ -105,6 +109,34 @@ def test_what_cannot_be_meant_is_said_before_a_server_starts(
     assert said in " ".join(capsys.readouterr().err.split())
     assert started == []
     assert not out.exists()
+
+
+def test_short_words_and_names_go_together() -> None:
+    starred = ["recency", "vector"]
+    several = evaluating._several("--arms", ["starred,tuned", " oracle "], starred=starred)
+    assert several == ["recency", "vector", "tuned", "oracle"]
+
+
+@pytest.mark.parametrize(
+    "place", ["data/decisions.jsonl", "data/link.jsonl", "data", "data/questions.jsonl/x"]
+)
+def test_where_no_log_can_go_is_said_before_anything_is_embedded(
+    place: str,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr("ranked_ledger.evals.vectors.embed_dataset", done.append)
+    monkeypatch.setattr("ranked_ledger.evals.running.ground", done.append)
+    (data / "link.jsonl").symlink_to(data / "questions.jsonl")
+    before = {file: file.read_bytes() for file in data.iterdir()}
+    out = ["--out", str(tmp_path / place)]
+    assert cli.run(["eval", "run", "--data", str(data), "--embedding", "wordllama", *out]) == 1
+    assert "another file with --out" in " ".join(capsys.readouterr().err.split())
+    assert done == []
+    assert {file: file.read_bytes() for file in data.iterdir()} == before
 
 
 def test_an_embedding_service_that_is_down_is_told(

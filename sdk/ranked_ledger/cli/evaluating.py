@@ -72,7 +72,9 @@ def run(
     arms: Annotated[
         list[str] | None,
         typer.Option(
-            "--arms", "-a", help="Only these arms, with commas between, or `starred`: the nine of CI."
+            "--arms",
+            "-a",
+            help="Only these arms, with commas between; `starred` is short for the nine of CI.",
         ),
     ] = None,
     streams: Annotated[
@@ -85,7 +87,8 @@ def run(
         int, typer.Option("--seed", help="Draws the questions and makes the built-in streams.")
     ] = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The log; one that is there is written anew.")
+        Path,
+        typer.Option("--out", "-o", help="The log; one that is there is written anew, another file is not."),
     ] = DEFAULT_LOG,
     as_json: AsJson = False,
 ) -> None:
@@ -96,12 +99,15 @@ def run(
     """
     with _extra(), _interruptible():
         from ranked_ledger.evals import arms as all_arms  # noqa: PLC0415  the extra may be missing
-        from ranked_ledger.evals import disclosing, running, vectors  # noqa: PLC0415
+        from ranked_ledger.evals import disclosing, log, running, vectors  # noqa: PLC0415
 
-        wanted = _several(arms)
-        names = all_arms.STARRED if wanted == ["starred"] else wanted
-        all_arms.chosen(names)  # a wrong name is said before anything is embedded
-        dataset = _dataset(data or [BUILT_IN], seed).restricted(_several(streams), questions, seed)
+        names = _several("--arms", arms, starred=all_arms.STARRED)
+        # what is wrong with a name or a file is said before anything is embedded
+        all_arms.chosen(names)
+        log.check(out)
+        dataset = _dataset(data or [BUILT_IN], seed).restricted(
+            _several("--streams", streams), questions, seed
+        )
         model = vectors.model_of(
             embedding, service_model=embedding_model, api_key=os.environ.get(EMBEDDINGS_KEY_VARIABLE)
         )
@@ -134,11 +140,14 @@ def _given(context: typer.Context, data: Sequence[str]) -> list[str]:
     return given
 
 
-def _several(given: Sequence[str] | None) -> list[str] | None:
-    """An option that may be repeated, or hold several with commas between."""
+def _several(option: str, given: Sequence[str] | None, **short: Sequence[str]) -> list[str] | None:
+    """An option that may be repeated, or hold several with commas between; `short` words stand for some."""
     if given is None:
         return None
-    return [one.strip() for part in given for one in part.split(",") if one.strip()]
+    names = [one.strip() for part in given for one in part.split(",") if one.strip()]
+    if not names:
+        raise InvalidArgumentError(f"{option} names nothing", hint="name one, or leave the option out")
+    return [full for name in names for full in short.get(name, [name])]
 
 
 def _dataset(data: Sequence[str], seed: int) -> Dataset:

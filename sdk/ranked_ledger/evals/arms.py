@@ -117,6 +117,8 @@ def chosen(names: Sequence[str] | None = None) -> tuple[Arm, ...]:
     """The arms of these names, in their own order; None: all. The error for another name says the nearest."""
     if names is None:
         return ARMS
+    if not names:
+        raise EvalError("no arm is named", hint=f"the arms are {', '.join(NAMES)}")
     for name in names:
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
