@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,18 @@ def three(ledger: RankedLedger) -> dict[str, str]:
         content = f"Invoices: the {name} one"
         made[name] = str(ledger.record(content, step=step, importance=importance).memory_id)
     return made
+
+
+AXIS = [1.0, *[0.0] * 1535]
+
+
+class Alike:
+    """Every text is about the same."""
+
+    model = "m"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [AXIS for _ in texts]
 
 
 def said(found: Replayed) -> str:
@@ -154,6 +166,34 @@ def test_a_half_life_is_not_tried_on_what_a_trace_keeps(ledger: RankedLedger) ->
     assert one.way == "asked again"
 
 
+def test_a_fusion_is_tried_by_asking_again_and_not_on_what_a_trace_keeps(ledger: RankedLedger) -> None:
+    other = [0.0, *AXIS[:-1]]
+    near = ledger.record("Bills are sent by mail", step=1, embedding=AXIS, embedding_model="m")
+    named = ledger.record("Invoices are immutable", step=1, embedding=other, embedding_model="m")
+    ledger.recall("invoices", embedding=AXIS, embedding_model="m", fusion="none")
+    asking = ledger.with_options(embedder=Alike())
+    first = {}
+    for fusion, weight in (("none", None), ("blend", 0.1)):
+        (one,) = replay(asking, fusion=fusion, fusion_weight=weight, vectors=True, resamples=200).recalls  # type: ignore[arg-type]
+        assert one.way == "asked again"
+        first[fusion] = min(one.after, key=one.after.__getitem__)
+    assert first == {"none": near.memory_id, "blend": named.memory_id}
+    (left,) = replay(ledger, fusion="blend", resamples=200).recalls
+    assert left.way == "left out"
+    with pytest.raises(InvalidArgumentError, match="fusion_weight cannot be tried"):
+        replay(ledger, fusion_weight=0.2, ask=False)
+
+
+def test_a_budget_of_tokens_is_kept_when_asking_again(ledger: RankedLedger) -> None:
+    for number in range(8):
+        ledger.record(f"Invoices {number}: " + "numbered without gaps, as the tax office has it. " * 8)
+    found = ledger.recall("invoices", max_tokens=400)
+    assert 0 < len(found) < 8
+    (one,) = replay(ledger, resamples=200).recalls
+    assert one.way == "asked again"
+    assert one.before == one.after
+
+
 def test_only_the_newest_and_only_what_was_marked(ledger: RankedLedger) -> None:
     made = three(ledger)
     recalls = [ledger.recall(f"invoices {number}") for number in range(3)]
@@ -172,8 +212,12 @@ def test_the_command_shows_and_writes_what_would_have_changed(run: Run, tmp_path
     assert "1 recall: 1 " in shown
     assert "What was used: MRR 0.500 then" in shown
     assert "| used | 1 |" in text.read_text(encoding="utf-8")
-    document = run("eval", "replay", "--importance", "0", "--no-ask", "--json").json
-    assert document["arguments"]["weights"] == {"importance": 0.0}
+    options = ("--importance", "0", "--summary", "0.4")
+    document = run("eval", "replay", *options, "--no-ask", "--json").json
+    assert document["arguments"]["weights"] == {"importance": 0.0, "summary": 0.4}
+    document = run("eval", "replay", "--fusion", "blend", "--fusion-weight", "0.3", "--json").json
+    assert (document["arguments"]["fusion"], document["arguments"]["fusion_weight"]) == ("blend", 0.3)
+    assert "--fusion cannot be tried" in run("eval", "replay", "--fusion", "max", "--no-ask", expect=2).err
     assert document["recalls"][0]["used"][0]["before"] == 2
     assert run("eval", "replay", "--preset", "no such", expect=2).err.startswith("Error: there is no preset")
     assert "0 recalls" in run("eval", "replay", "--since", "2999-01-01").out

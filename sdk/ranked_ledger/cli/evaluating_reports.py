@@ -16,7 +16,7 @@ from ranked_ledger.cli import failures, tables
 from ranked_ledger.cli.connection import EMBEDDINGS_VARIABLE, AsJson, Workspace, connect
 from ranked_ledger.cli.output import one_line, plain, show
 from ranked_ledger.cli.progress import bar
-from ranked_ledger.models import DEFAULT_PRESET, Preset
+from ranked_ledger.models import DEFAULT_PRESET, Fusion, Preset
 
 Log = Annotated[Path, typer.Argument(help="What `eval run` wrote.", exists=True, dir_okay=False)]
 Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Of the questions, for the intervals.")]
@@ -90,6 +90,15 @@ def replay(
     importance: Annotated[float | None, typer.Option(help="Weight of importance.")] = None,
     recency: Annotated[float | None, typer.Option(help="Weight of recency.")] = None,
     dependency: Annotated[float | None, typer.Option(help="Weight of dependency.")] = None,
+    summary: Annotated[
+        float | None, typer.Option(help="Weight of how much of the summary the query names.")
+    ] = None,
+    fusion: Annotated[
+        str | None, typer.Option(help="Of cosine and text match: none, max or blend. Not with --no-ask.")
+    ] = None,
+    fusion_weight: Annotated[
+        float | None, typer.Option("--fusion-weight", help="The part of the cosine in a blend, 0 to 1.")
+    ] = None,
     half_life_steps: Annotated[
         float | None, typer.Option("--half-life-steps", help="Recency is exp(-steps / this).")
     ] = None,
@@ -115,13 +124,15 @@ def replay(
         from ranked_ledger.evals import replay as replaying  # noqa: PLC0415  the extra may be missing
     except ModuleNotFoundError as missing:
         raise failures.MissingExtra(missing.name, "evals") from None
-    chosen = Weights(relevance=relevance, importance=importance, recency=recency, dependency=dependency)
+    chosen = Weights(relevance, importance, recency, dependency, summary)
     with connect(workspace, spin=False) as ledger, bar() as advance:
         found = replaying.replay(
             ledger,
             preset=cast(Preset, preset),
             weights=None if chosen == Weights() else chosen,
             half_life_steps=half_life_steps,
+            fusion=cast(Fusion | None, fusion),
+            fusion_weight=fusion_weight,
             since=None if since is None else since.replace(tzinfo=since.tzinfo or UTC),
             marked=marked,
             limit=limit,

@@ -19,7 +19,7 @@ import numpy as np
 from ranked_ledger import InvalidArgumentError, RankedLedger, RecallTrace, Weights
 from ranked_ledger.evals import table
 from ranked_ledger.evals.statistics import RESAMPLES, Bootstrap, Values
-from ranked_ledger.models import DEFAULT_PRESET, Preset
+from ranked_ledger.models import DEFAULT_PRESET, Fusion, Preset
 from ranked_ledger.wording import counted
 
 Way = Literal["asked again", "scored again", "left out"]
@@ -36,6 +36,8 @@ _SCOPE: Final[Mapping[str, str]] = MappingProxyType(
         "only_confirmed": "p_only_confirmed",
         "include_personal": "p_include_personal",
         "exact": "p_exact",
+        # what did not fit then is not among what was returned, and so not among what comes now
+        "max_tokens": "p_max_tokens",
     }
 )
 
@@ -172,6 +174,8 @@ def replay(
     preset: Preset = DEFAULT_PRESET,
     weights: Weights | Mapping[str, float] | None = None,
     half_life_steps: float | None = None,
+    fusion: Fusion | None = None,
+    fusion_weight: float | None = None,
     since: datetime | None = None,
     marked: bool | None = None,
     limit: int | None = 200,
@@ -182,7 +186,8 @@ def replay(
 ) -> Replayed:
     """Look at the newest recalls of the ledger's workspace again. Leaves no trace and changes nothing.
 
-    - `preset`, `weights`, `half_life_steps`: what is tried; a preset's are those that are not given.
+    - `preset`, `weights`, `half_life_steps`, `fusion`, `fusion_weight`: what is tried; a preset's are those
+      that are not given. All but the weights need the question to be asked again.
     - `since`, `marked`, `limit`: which recalls, as in `RankedLedger.traces`.
     - `ask`: False scores again only, without a search. `vectors`: the ledger has the embedder that made the
       vectors of these questions; without it what was asked with one is scored again.
@@ -190,9 +195,11 @@ def replay(
     Example:
         >>> print("\\n".join(replay(ledger, weights={"recency": 0}).sentences()))   # doctest: +SKIP
     """
-    if half_life_steps is not None and not ask:
+    formula = {"half_life_steps": half_life_steps, "fusion": fusion, "fusion_weight": fusion_weight}
+    tried = {name: value for name, value in formula.items() if value is not None}
+    if tried and not ask:
         raise InvalidArgumentError(
-            "half_life_steps cannot be tried on what a trace keeps", hint="ask the questions again"
+            f"{next(iter(tried))} cannot be tried on what a trace keeps", hint="ask the questions again"
         )
     again: list[Again] = []
     by_words = ledger.with_options(embedder=None)
@@ -202,18 +209,14 @@ def replay(
         after = None
         if not why:
             asking = ledger if trace.arguments.get("has_embedding") else by_words
-            after = _asked(asking, trace, preset=preset, weights=weights, half_life_steps=half_life_steps)
-        elif half_life_steps is None:
+            after = _asked(asking, trace, preset=preset, weights=weights, **tried)
+        elif not tried:
             after = _scored(trace)
         again.append(_again(trace, "asked again" if not why else "scored again", after, why))
-    remarks = ["What is scored again can bring nothing that was not returned then."]
-    arguments = {
-        "preset": preset,
-        "weights": _given(weights),
-        "half_life_steps": half_life_steps,
-    }
     scored = any(one.way == "scored again" for one in again)
-    return Replayed(tuple(again), arguments, tuple(remarks) if scored else (), resamples)
+    remarks = ("What is scored again can bring nothing that was not returned then.",) if scored else ()
+    arguments = {"preset": preset, "weights": _given(weights), **formula}
+    return Replayed(tuple(again), arguments, remarks, resamples)
 
 
 def _again(trace: RecallTrace, way: Way, after: Mapping[UUID, int] | None, why: str) -> Again:
