@@ -321,7 +321,7 @@ class SimilarityRange(Answer):
 
 
 class FittedRange(Answer):
-    """What was measured: `floor` is above 1 % of the `pairs` of so many `vectors`, `ceiling` above 99.9 %."""
+    """What was measured: `floor` and `ceiling`, from the `pairs` of so many `vectors`."""
 
     floor: float
     ceiling: float

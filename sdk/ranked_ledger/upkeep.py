@@ -17,6 +17,7 @@ from ranked_ledger.models import (
     DecisionRef,
     Enrolled,
     PolicyStats,
+    Preset,
     Pruned,
     Status,
     Weights,
@@ -75,7 +76,8 @@ class Upkeep(Session[httpx.Client, Embedder], Embedding):
         - `embedding_model`: its name, as recalls give it; the workspace's vectors are taken to be its.
         - `sample`: so many decisions, 10 to 2,000, are compared, each with each; the same ones every time.
 
-        The floor is what 1 % of the pairs are below, the ceiling what 99.9 % are below. It is not measured
+        The floor is as far below the first percentile of the pairs as their median is above it, since
+        questions have lower cosines than texts; the ceiling is what 99.9 % are below. It is not measured
         again by itself: call it when there are many more decisions, or other ones. Raises
         `InvalidArgumentError` where fewer than 10 decisions have a vector.
 
@@ -108,7 +110,7 @@ class Upkeep(Session[httpx.Client, Embedder], Embedding):
         *,
         since: datetime | None = None,
         marked: bool | None = None,
-        preset: str | None = None,
+        preset: Preset | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         limit: int | None = None,
         page_size: int = DEFAULT_PAGE,
@@ -212,7 +214,7 @@ class AsyncUpkeep(Session[httpx.AsyncClient, Embedder | AsyncEmbedder], AsyncEmb
         *,
         since: datetime | None = None,
         marked: bool | None = None,
-        preset: str | None = None,
+        preset: Preset | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         limit: int | None = None,
         page_size: int = DEFAULT_PAGE,

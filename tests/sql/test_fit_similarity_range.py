@@ -78,7 +78,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def expected(vectors: Sequence[Numbers]) -> tuple[float, float]:
     cosines = [cosine(a, b) for a, b in itertools.combinations(vectors, 2) if len(a) == len(b)]
-    return percentile(cosines, 0.01), percentile(cosines, 0.999)
+    return max(-1.0, 2 * percentile(cosines, 0.01) - percentile(cosines, 0.5)), percentile(cosines, 0.999)
 
 
 def kept(ledger: Ledger) -> list[dict[str, Any]]:

@@ -17,13 +17,16 @@ begin
     select 1 - (a.embedding <=> b.embedding) as value -- the product of directions in half precision can be above 1
     from drawn a join drawn b on b.row_no > a.row_no and vector_dims(b.embedding) = vector_dims(a.embedding))
   select (select count(*) from drawn), count(*),
-         percentile_cont(0.01) within group (order by c.value), percentile_cont(0.999) within group (order by c.value)
+         -- Questions have lower cosines than texts have among themselves, so the floor lies below what the pairs show: as far below
+         -- their first percentile as their median lies above it. At the percentile itself one model had half of all at 0.
+         greatest(-1, 2 * percentile_cont(0.01) within group (order by c.value) - percentile_cont(0.5) within group (order by c.value)),
+         percentile_cont(0.999) within group (order by c.value)
   from cosine c;
 end
 $$;
 
 comment on function ranked_ledger.cosine_spread(text, int) is
-  'How the cosines between a workspace''s decisions are spread, from the pairs of so many of them: the value below which 1 % lie, and that below which 99.9 % do.';
+  'Floor and ceiling from the cosines between a workspace''s decisions, of the pairs of so many of them: twice the first percentile less the median, at least -1, and what 99.9 % lie below.';
 
 create or replace function public.fit_similarity_range(p_workspace_id text, p_embedding_model text, p_sample int default 300)
 returns jsonb language plpgsql
@@ -55,4 +58,4 @@ end
 $$;
 
 comment on function public.fit_similarity_range(text, text, int) is
-  'Measures which cosines an embedding model gives to decisions of this workspace, and keeps the range: the floor is what 1 % of the pairs are below, the ceiling what 99.9 % are below. 22023 with fewer than 10 vectors. Answers as set_similarity_range, and fitted: {floor, ceiling, vectors, pairs}.';
+  'Measures which cosines an embedding model gives to decisions of this workspace, and keeps the range: the floor is as far below the first percentile of the pairs as their median is above it, the ceiling what 99.9 % are below. 22023 with fewer than 10 vectors. Answers as set_similarity_range, and fitted: {floor, ceiling, vectors, pairs}.';
