@@ -82,3 +82,50 @@ def test_a_file_that_is_no_log_is_refused_with_its_line(command: Run, tmp_path: 
     assert "eval run --out" in err
     _, err = command("report", str(tmp_path / "absent.jsonl"), expect=2)
     assert "does not exist" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("run.html", [], "the page and the log are the same file"),
+        ("run.jsonl", ["--html", "sub/../run.jsonl"], "--html and the log are the same file"),
+        ("run.jsonl", ["--markdown", "link.md"], "--markdown and the log are the same file"),
+        ("run.jsonl", ["--markdown", "hard.md"], "--markdown and the log are the same file"),
+        ("run.jsonl", ["--markdown", "run.html"], "--markdown and the page are the same file"),
+        ("run.jsonl", ["--html", "new.txt", "--markdown", "./new.txt"], "--markdown and --html are the same"),
+    ],
+)
+def test_a_report_never_goes_over_its_log_or_over_itself(
+    *,
+    command: Run,
+    log: Path,
+    name: str,
+    options: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log.rename(name)
+    Path("sub").mkdir()
+    Path("link.md").symlink_to(name)
+    Path("hard.md").hardlink_to(name)
+    before = {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    _, err = command("report", name, *options, expect=2)
+    assert said in " ".join(err.split())
+    assert {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
+
+
+def test_a_comparison_never_goes_over_a_log(command: Run, log: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(log.read_bytes())
+    _, err = command("compare", str(log), str(other), "--markdown", str(other), expect=2)
+    assert "--markdown and the second log are the same file" in " ".join(err.split())
+    assert other.read_bytes() == log.read_bytes()
+
+
+def test_a_page_that_cannot_be_written_is_named(command: Run, log: Path, tmp_path: Path) -> None:
+    _, err = command(
+        "report", str(log), "--html", str(tmp_path / "absent" / "a.html"), "--resamples", "100", expect=2
+    )
+    assert "a.html cannot be written: No such file or directory" in " ".join(err.split())

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ranked_ledger import Weights
+from ranked_ledger.cli import evaluating_files as files
 from ranked_ledger.cli import failures, tables
 from ranked_ledger.cli.connection import EMBEDDINGS_VARIABLE, AsJson, Workspace, connect
 from ranked_ledger.cli.output import one_line, plain, show
@@ -40,11 +41,14 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Say where ranking wins and where it does not: one page with tables and plots, from the log alone."""
-    made, run = _report(log, html, markdown, resamples)
     page = html or log.with_suffix(".html")
-    page.write_text(made.html(), encoding="utf-8")
+    files.kept_apart(
+        {"the log": log}, {"the page" if html is None else "--html": page, "--markdown": markdown}
+    )
+    made, run = _report(log, html, markdown, resamples)
+    files.write(page, made.html())
     if markdown is not None:
-        markdown.write_text(made.markdown(), encoding="utf-8")
+        files.write(markdown, made.markdown())
     document = {
         "log": str(log),
         "html": str(page),
@@ -68,9 +72,10 @@ def compare(
         from ranked_ledger.evals import runs  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise failures.MissingExtra(missing.name, "evals") from None
+    files.kept_apart({"the first log": first, "the second log": second}, {"--markdown": markdown})
     found = comparing.compare(runs.read(first), runs.read(second), resamples=resamples)
     if markdown is not None:
-        markdown.write_text(found.markdown(), encoding="utf-8")
+        files.write(markdown, found.markdown())
     document = {
         "remarks": list(found.remarks),
         "measures": {name: _plain(one) for name, one in found.tables.items()},
@@ -145,7 +150,7 @@ def replay(
         from ranked_ledger.evals import table  # noqa: PLC0415
 
         lines = "\n".join(f"- {one}" for one in found.sentences())
-        markdown.write_text(f"{lines}\n\n{table.markdown(found.moved())}\n", encoding="utf-8")
+        files.write(markdown, f"{lines}\n\n{table.markdown(found.moved())}\n")
     show(
         found.as_dict(),
         lambda: Group(*map(one_line, found.sentences()), Text(), _table(found.moved())),
