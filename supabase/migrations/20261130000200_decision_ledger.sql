@@ -822,15 +822,17 @@ create table if not exists ranked_ledger.lifecycle_transitions (
   stream_step      int,
   reason           text,
   actor            text,
-  changed_at       timestamptz not null default now()
+  changed_at       timestamptz not null default now(),
+  stream_id        uuid
 );
 
+alter table ranked_ledger.lifecycle_transitions add column if not exists stream_id uuid;
 alter table ranked_ledger.lifecycle_transitions enable row level security;
 
 create index if not exists lifecycle_transitions_memory_idx on ranked_ledger.lifecycle_transitions (memory_id, id);
 
 comment on table ranked_ledger.lifecycle_transitions is
-  'Each change of a decision''s lifecycle: from, to, the newest step of its stream then, the time. Derived; agent_memories.lifecycle_status is in force.';
+  'Each change of a decision''s lifecycle: from, to, its stream then and the newest step of that, the time. Derived; agent_memories.lifecycle_status is in force.';
 
 -- No foreign key: two of the host's transactions that delete both ends of an edge would meet in a deadlock, the one with the
 -- lock on the dependent's row, the other with that on the edge.
@@ -1567,8 +1569,8 @@ begin
   -- A plan is made once a session, by its first update, mostly of one row. A nested loop over both tables, as a join gets
   -- then, took 40 seconds of a later update of 10,000 rows: a full join cannot be one, and the rest goes by index.
   begin
-    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
-    select c.id, c.status_before, c.status_after, s.newest_step -- with what this transaction has recorded and not settled yet
+    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_id, stream_step)
+    select c.id, c.status_before, c.status_after, l.stream_id, s.newest_step -- with what this transaction has recorded and not settled yet
     from (select n.id, o.lifecycle_status as status_before, n.lifecycle_status as status_after
           from memories_after n full join memories_before o on o.id = n.id
           where n.memory_type is not distinct from 'decision' and n.lifecycle_status is distinct from o.lifecycle_status
@@ -2044,6 +2046,9 @@ alter table ranked_ledger.postings enable row level security;
 comment on table ranked_ledger.postings is
   'Derived from agent_decision_ledger.search_lexemes: how often a lexeme (by workspace, see term_of) stands in the text of a decision (by standings.row_no), and whether in its summary.';
 
+-- a posting goes with its standing, whatever words were posted: one that stayed would count as a decision that holds its word (204)
+create index if not exists postings_row_idx on ranked_ledger.postings (row_no);
+
 create table if not exists ranked_ledger.decision_vectors (
   row_no        int primary key,
   workspace_key bigint not null,
@@ -2077,15 +2082,6 @@ comment on table ranked_ledger.stale_copies is
   'Decisions whose copies may lag (a writer under an old snapshot, two writers at once), and thoughts whose vector changed while somebody may have been enrolling a decision on them. Recall weighs those from the tables until the copies are made anew.';
 comment on column ranked_ledger.stale_copies.horizon is
   'Set when the mark is first seen: once every transaction below it has ended, nobody can bring the copies out of step behind the mark''s back, and it is lifted.';
-
-create table if not exists ranked_ledger.dead_rows (
-  row_no int primary key
-);
-
-alter table ranked_ledger.dead_rows enable row level security;
-
-comment on table ranked_ledger.dead_rows is
-  'Row numbers that are no decision''s any more, while words may still be posted under them; enroll_missing_decisions sweeps those.';
 
 create index if not exists stale_copies_workspace_idx on ranked_ledger.stale_copies (workspace_key);
 create index if not exists stale_copies_thought_idx on ranked_ledger.stale_copies (thought_id) where thought_id is not null;
@@ -2219,7 +2215,8 @@ begin
       memory_id, workspace_key, stream_id, thought_id, step_index, importance, live_dependents, vector_dims, text_length,
       summary_words, pinned, is_active, is_retired, is_unconfirmed, is_personal)
     select d.memory_id, d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents,
-           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0), coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
+           coalesce(d.vector_dims, 0), coalesce(ranked_ledger.text_length(d.search_lexemes), 0),
+           coalesce(ranked_ledger.summary_words(d.search_lexemes), 0),
            d.pinned, d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal
     from due d
     on conflict (memory_id) do nothing
@@ -2248,47 +2245,38 @@ $$;
 
 comment on function ranked_ledger.make_copies(uuid[]) is 'Writes the copies of decisions that have none; under an old snapshot, marked to be made again.';
 
-create or replace function ranked_ledger.drop_postings(p_row_no int, p_workspace_key bigint, p_lexemes tsvector)
+create or replace function ranked_ledger.drop_copies(p_memory_id uuid)
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  delete from ranked_ledger.postings p
-  using unnest(p_lexemes) as x
-  where p.term = ranked_ledger.term_of(p_workspace_key, x.lexeme) and p.row_no = p_row_no;
-end
-$$;
-
-comment on function ranked_ledger.drop_postings(int, bigint, tsvector) is 'Takes a decision out of the lists of these lexemes.';
-
--- The lists cannot be searched by decision, so it is told by which words it was posted: those of its row before the change.
-create or replace function ranked_ledger.drop_copies(p_memory_id uuid, p_lexemes tsvector)
-returns void language plpgsql
-set search_path = public, extensions, pg_temp
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_standing ranked_ledger.standings;
+  v_row_no int;
 begin
-  delete from ranked_ledger.standings s where s.memory_id = p_memory_id returning * into v_standing;
+  delete from ranked_ledger.standings s where s.memory_id = p_memory_id returning s.row_no into v_row_no;
   if found then
-    delete from ranked_ledger.decision_vectors v where v.row_no = v_standing.row_no;
-    perform ranked_ledger.drop_postings(v_standing.row_no, v_standing.workspace_key, p_lexemes);
-    if p_lexemes is null or exists (select from ranked_ledger.stale_copies c where c.memory_id = p_memory_id) then
-      insert into ranked_ledger.dead_rows (row_no) values (v_standing.row_no); -- it may be posted under other words
-    end if;
+    delete from ranked_ledger.decision_vectors v where v.row_no = v_row_no;
+    delete from ranked_ledger.postings p where p.row_no = v_row_no;
   end if;
 end
 $$;
 
-comment on function ranked_ledger.drop_copies(uuid, tsvector) is 'Removes the copies of a decision, which the caller holds.';
+comment on function ranked_ledger.drop_copies(uuid) is 'Removes the copies of a decision, which the caller holds.';
+
+-- Where a standing is lost, its words stay posted under a number that nobody knows.
+create or replace function ranked_ledger.drop_lost_postings()
+returns void language plpgsql
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  delete from ranked_ledger.postings p
+  where p.row_no in (select o.row_no from ranked_ledger.postings o
+                     except select s.row_no from ranked_ledger.standings s);
+end
+$$;
+
+comment on function ranked_ledger.drop_lost_postings() is 'Removes what is posted under the row number of no decision.';
 
 -- Whoever holds a standing owns the decision's copies until its transaction ends. Nobody waits for it: what somebody else
 -- holds is marked, and made anew later. Under an old snapshot everything is marked.
@@ -2442,14 +2430,13 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_row   ranked_ledger.standings;
-  v_found boolean;
+  v_row_no        int;
+  v_workspace_key bigint;
+  v_found         boolean := exists (select from ranked_ledger.standings s where s.memory_id = new.memory_id);
 begin
   if (old.stream_id, old.step_index) <> (new.stream_id, new.step_index) then
     perform ranked_ledger.note_written_by_hand(new.memory_id, array[old.stream_id, new.stream_id]);
   end if;
-  select s.* into v_row from ranked_ledger.standings s where s.memory_id = new.memory_id;
-  v_found := found;
   if v_found and ranked_ledger.hold_standings(array[new.memory_id]) = '{}' then -- marked, where the copies say that it is
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
@@ -2461,7 +2448,7 @@ begin
     return null;
   end if;
   if not v_found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then
-    perform ranked_ledger.drop_copies(new.memory_id, old.search_lexemes);
+    perform ranked_ledger.drop_copies(new.memory_id);
     perform ranked_ledger.make_copies(array[new.memory_id]);
     perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(array[new.memory_id]));
     return null;
@@ -2474,13 +2461,12 @@ begin
     update ranked_ledger.standings s
     set text_length = coalesce(ranked_ledger.text_length(new.search_lexemes), 0),
         summary_words = coalesce(ranked_ledger.summary_words(new.search_lexemes), 0)
-    where s.memory_id = new.memory_id;
-    perform ranked_ledger.drop_postings(v_row.row_no, v_row.workspace_key, old.search_lexemes);
+    where s.memory_id = new.memory_id
+    returning s.row_no, s.workspace_key into v_row_no, v_workspace_key; -- of now, held: it may have been made anew meanwhile
+    delete from ranked_ledger.postings p where p.row_no = v_row_no;
     insert into ranked_ledger.postings (term, row_no, occurrences, in_summary)
-    select x.term, v_row.row_no, x.occurrences, x.in_summary
-    from ranked_ledger.terms_of(v_row.workspace_key, new.search_lexemes) as x
-    on conflict (term, row_no) -- one that is marked has older words
-    do update set occurrences = excluded.occurrences, in_summary = excluded.in_summary;
+    select x.term, v_row_no, x.occurrences, x.in_summary
+    from ranked_ledger.terms_of(v_workspace_key, new.search_lexemes) as x;
   end if;
   return null;
 end
@@ -2509,10 +2495,10 @@ declare
   v_held    uuid[] := ranked_ledger.hold_standings(array(select d.memory_id from deleted_rows d));
   v_grounds uuid[] := ranked_ledger.grounds_of(array(select d.memory_id from deleted_rows d));
 begin
-  perform ranked_ledger.drop_copies(d.memory_id, d.search_lexemes) from deleted_rows d where d.memory_id in (select unnest(v_held));
+  perform ranked_ledger.drop_copies(d.memory_id) from deleted_rows d where d.memory_id in (select unnest(v_held));
   -- what somebody holds keeps its standing until later, but not its words
-  perform ranked_ledger.drop_postings(s.row_no, s.workspace_key, d.search_lexemes)
-  from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id;
+  delete from ranked_ledger.postings p where p.row_no = any (array(
+    select s.row_no from deleted_rows d join ranked_ledger.standings s on s.memory_id = d.memory_id));
   if v_grounds <> '{}' then -- else the edges went with the memory, and see to it themselves
     perform ranked_ledger.recount_dependents(v_grounds);
   end if;
@@ -2611,7 +2597,7 @@ as $$
 begin
   -- a reader of the copies may wait for the table that is emptied: the host's truncate goes first
   if tg_relid = 'public.agent_decision_ledger'::regclass then
-    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies, ranked_ledger.dead_rows;
+    truncate ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors, ranked_ledger.stale_copies;
   else
     update ranked_ledger.standings s set live_dependents = 0 where s.live_dependents <> 0;
   end if;
@@ -2791,15 +2777,13 @@ set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform ranked_ledger.drop_copies(u.memory_id, l.search_lexemes)
-  from unnest(p_memory_ids) as u (memory_id)
-  left join public.agent_decision_ledger l on l.memory_id = u.memory_id;
+  perform ranked_ledger.drop_copies(u.memory_id) from unnest(p_memory_ids) as u (memory_id);
   perform ranked_ledger.make_copies(p_memory_ids);
 end
 $$;
 
 comment on function ranked_ledger.renew_copies(uuid[]) is
-  'Makes the copies of decisions anew, which the caller holds. They get a new row number: lists of words that they no longer have may go on naming the old one, which nothing answers to.';
+  'Makes the copies of decisions anew, which the caller holds. They get a new row number.';
 
 -- A mark is lifted in two steps. Whoever sees it first, of those that come after its own transaction, notes who may be running;
 -- once all of those have ended, what they did can be seen, and the copies are made for good.
@@ -2933,22 +2917,15 @@ begin
             and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)) as x
     group by (x.position - 1) / 500
   loop
-    if v_made = 0 then -- where a standing is lost, its words stay posted under a number that nobody knows, and would count twice (204)
-      insert into ranked_ledger.dead_rows (row_no)
-      select distinct p.row_no from ranked_ledger.postings p
-      where not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
-      on conflict do nothing;
+    if v_made = 0 then -- the words of a standing that is lost would count twice (204)
+      perform ranked_ledger.drop_lost_postings();
     end if;
     perform ranked_ledger.make_copies(v_chunk);
     v_made := v_made + cardinality(v_chunk);
   end loop;
-  perform ranked_ledger.drop_copies(s.memory_id, null) from ranked_ledger.standings s
+  perform ranked_ledger.drop_copies(s.memory_id) from ranked_ledger.standings s
   where not exists (select from public.agent_decision_ledger l where l.memory_id = s.memory_id);
   perform ranked_ledger.lift_marks(100000);
-  if exists (select from ranked_ledger.dead_rows) then
-    delete from ranked_ledger.postings p where p.row_no in (select d.row_no from ranked_ledger.dead_rows d);
-    delete from ranked_ledger.dead_rows d where d.row_no is not null;
-  end if;
   return v_made;
 end
 $$;
@@ -2977,18 +2954,19 @@ begin
            s.is_retired, s.is_unconfirmed, s.is_personal, s.text_length, s.summary_words)
           is distinct from (d.workspace_key, d.stream_id, d.thought_id, d.step_index, d.importance, d.live_dependents, d.pinned,
                             d.is_active, d.is_retired, d.is_unconfirmed, d.is_personal,
-                            coalesce(ranked_ledger.text_length(d.search_lexemes), d.live_dependents * 0),
-                            coalesce(ranked_ledger.summary_words(d.search_lexemes), d.live_dependents * 0))
+                            case when d.memory_id is not null then coalesce(ranked_ledger.text_length(d.search_lexemes), 0) end,
+                            case when d.memory_id is not null then coalesce(ranked_ledger.summary_words(d.search_lexemes), 0) end)
        or d.memory_id is not null
           and ((s.vector_dims, v.row_no is not null, v.workspace_key, v.embedding)
                is distinct from (coalesce(w.vector_dims, 0), w.memory_id is not null,
                                  case when w.memory_id is not null then d.workspace_key end, w.embedding)
-               or exists (
-                 select from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
-                 where not exists (
-                   select from ranked_ledger.postings p
-                   where p.row_no = s.row_no and p.term = x.term
-                     and (p.occurrences, p.in_summary) = (x.occurrences, x.in_summary)))));
+               or exists ((select p.term, p.occurrences, p.in_summary from ranked_ledger.postings p where p.row_no = s.row_no)
+                          except select x.term, x.occurrences, x.in_summary
+                          from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x)
+               or exists (select x.term, x.occurrences, x.in_summary
+                          from ranked_ledger.terms_of(s.workspace_key, d.search_lexemes) as x
+                          except select p.term, p.occurrences, p.in_summary from ranked_ledger.postings p
+                          where p.row_no = s.row_no)));
 end
 $$;
 
@@ -3014,14 +2992,9 @@ begin
     select unnest(ranked_ledger.wrong_copies(v_ids))
     except select unnest(ranked_ledger.stale_decisions(ranked_ledger.workspace_key(p_workspace_id), 100000)));
   if coalesce(p_mend, false) and v_wrong <> '{}' then
-    -- of one whose standing is gone, the words are still posted under a number that nobody knows: they would count twice (204)
-    insert into ranked_ledger.dead_rows (row_no)
-    select p.row_no from public.agent_decision_ledger l
-    cross join lateral ranked_ledger.terms_of(ranked_ledger.workspace_key(l.workspace_id), l.search_lexemes) as x
-    cross join lateral (select o.row_no from ranked_ledger.postings o where o.term = x.term offset 0) as p
-    where l.memory_id = any (v_wrong) and not exists (select from ranked_ledger.standings s where s.memory_id = l.memory_id)
-      and not exists (select from ranked_ledger.standings s where s.row_no = p.row_no)
-    on conflict do nothing;
+    if exists (select from unnest(v_wrong) as u (id) where u.id not in (select s.memory_id from ranked_ledger.standings s)) then
+      perform ranked_ledger.drop_lost_postings(); -- its words would count twice (204)
+    end if;
     perform ranked_ledger.mark_stale(p_workspace_id, v_wrong); -- weighed from the tables from now on, made anew as marks are
   end if;
   return jsonb_build_object(
@@ -3442,49 +3415,81 @@ return p_shares / (p_shares + 4 * (1 - p_length_share + p_length_share * (p_leng
 comment on function ranked_ledger.text_of_shares(float8, int, float8) is
   'Text relevance in [0,1) of the shares of its words: s/(s + 4l), l = 0.9 + 0.1 of its length in hundreds of words. The length stands outside the sum over words (in BM25 it stands inside), so that it is looked up once a decision.';
 
+-- Here a copy that lags would show in the score of every other decision, so those that are marked are counted from the tables:
+-- what their copies said is taken off, what the tables say comes on. Right for any number of marks, and for a question of any
+-- length: the words of a decision are read once, and looked for among those asked for.
+create or replace function ranked_ledger.correction_of_marked(
+  p_workspace_key bigint, p_terms bigint[], out documents bigint, out terms bigint[], out changes bigint[])
+language plpgsql stable
+set search_path = public, extensions, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_marked uuid[] := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key);
+begin
+  documents := 0;
+  if v_marked = '{}' then
+    return;
+  end if;
+  with copied as materialized (
+    select s.row_no, s.is_retired from unnest(v_marked) as c (memory_id)
+    cross join lateral (select x.* from ranked_ledger.standings x where x.memory_id = c.memory_id offset 0) as s
+    where s.workspace_key = p_workspace_key),
+  due as materialized (
+    select l.search_lexemes, coalesce(m.lifecycle_status in ('superseded', 'rejected'), true) as is_retired
+    from unnest(v_marked) as c (memory_id)
+    cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
+    cross join lateral (select x.* from public.agent_memories x where x.id = l.memory_id offset 0) as m
+    where m.workspace_id = l.workspace_id and l.set_aside_at is null
+      and ranked_ledger.workspace_key(l.workspace_id) = p_workspace_key),
+  changed as (
+    select p.term, -1 as change from copied o
+    cross join lateral (select x.term from ranked_ledger.postings x where x.row_no = o.row_no offset 0) as p
+    union all
+    select ranked_ledger.term_of(p_workspace_key, x.lexeme), 1
+    from due d cross join lateral unnest(tsvector_to_array(d.search_lexemes)) as x (lexeme)),
+  summed as (
+    select c.term, sum(c.change) as change from changed c where c.term in (select unnest(p_terms)) group by 1)
+  select (select count(*) from due d where not d.is_retired) - (select count(*) from copied o where not o.is_retired),
+         array_agg(s.term), array_agg(s.change)
+  into documents, terms, changes
+  from summed s;
+end
+$$;
+
+comment on function ranked_ledger.correction_of_marked(bigint, bigint[]) is
+  'What the copies of a workspace''s marked decisions miscount: how many more decisions are not retired, and how many more hold which of these terms.';
+
 -- Document frequencies come from the postings: those of all decisions, in force or not. The number of decisions is that of those
 -- that are not retired, which an index holds; a word that stands in more of them than there are is as common as can be.
--- Here a copy that lags would show in the score of every other decision, so those that are marked are counted from the tables.
 create or replace function ranked_ledger.word_weights(p_workspace_key bigint, p_terms bigint[])
 returns float8[] language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
+set enable_nestloop = off -- two lists that may be long
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_documents bigint;
-  v_stale     uuid[];
-  v_left_out  int[]; -- row numbers whose postings are nobody's, or may be of other words
-  v_found     bigint[] := '{}'; -- terms, each as often as a decision that is marked holds it
+  v_marked    record;
 begin
   if p_terms = '{}' then
     return '{}';
   end if;
-  v_stale := array(select distinct c.memory_id from ranked_ledger.stale_copies c where c.workspace_key = p_workspace_key);
-  v_left_out := array(select d.row_no from ranked_ledger.dead_rows d
-                      union
-                      select s.row_no from ranked_ledger.standings s where s.memory_id = any (v_stale));
   select count(*) into v_documents from ranked_ledger.standings s where s.workspace_key = p_workspace_key and not s.is_retired;
-  if v_stale <> '{}' then
-    v_documents := v_documents
-      - (select count(*) from ranked_ledger.standings s
-         where s.memory_id = any (v_stale) and s.workspace_key = p_workspace_key and not s.is_retired)
-      + (select count(*) from ranked_ledger.standings_due(v_stale) d where d.workspace_key = p_workspace_key and not d.is_retired);
-    v_found := array(
-      select x.term from ranked_ledger.standings_due(v_stale) d
-      cross join lateral ranked_ledger.terms_of(p_workspace_key, d.search_lexemes) as x
-      where d.workspace_key = p_workspace_key and x.term = any (p_terms));
-  end if;
+  v_marked := ranked_ledger.correction_of_marked(p_workspace_key, p_terms);
   return array(
     select ranked_ledger.rarity(
-      v_documents,
-      (select count(*) from ranked_ledger.postings p where p.term = t.term)
-      - (select count(*) from ranked_ledger.postings p where p.term = t.term and p.row_no = any (v_left_out))
-      + cardinality(array_positions(v_found, t.term)))
-    from unnest(p_terms) with ordinality as t (term, place) order by t.place);
+      v_documents + v_marked.documents,
+      (select count(*) from ranked_ledger.postings p where p.term = t.term) + coalesce(c.change, 0))
+    from unnest(p_terms) with ordinality as t (term, place)
+    left join unnest(v_marked.terms, v_marked.changes) as c (term, change) on c.term = t.term
+    order by t.place);
 end
 $$;
 
@@ -3602,7 +3607,7 @@ begin
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
     cross join lateral (
       select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
-             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
+             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, v_moment)
                   else x.lifecycle_status end as lifecycle_status,
              case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
                   else x.review_status end as review_status
@@ -4585,9 +4590,9 @@ and what was deleted since is not there.$$;
 --
 -- Of then: which decisions there are, their lifecycle, what depends on what, the newest step of each stream, who replaced whom,
 -- lost grounds, the review status as far as review actions tell it. Of today, since no table keeps what they were: texts,
--- importance, pins, visibility, the words' rarity, in which stream a decision stands and at which step; what was deleted or
--- unlinked, and a supersession that was taken back, is not there at any time. A lifecycle that changed before this ledger was
--- installed counts as if it had always been so.
+-- importance, pins, visibility, the words' rarity, what is a decision, in which stream it stands and at which step; what was
+-- deleted or unlinked, and a supersession that was taken back, is not there at any time, nor does a deleted decision tell when
+-- its stream went past a step. A lifecycle that changed before this ledger was installed counts as if it had always been so.
 --
 -- Answered from the tables alone: the copies of 160 hold what is, not what was.
 
@@ -4622,7 +4627,7 @@ begin
              where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null) then
     raise sqlstate '22023' using
       message = 'p_as_of_step counts the steps of one task, and several projects of the workspace have a task of this name',
-      hint = 'Name the project as p_project_id too, or give a time as p_as_of: it holds across tasks.';
+      hint = 'Name the project as p_project_id too. Of the task without a project, ask by a time (p_as_of): it holds across tasks.';
   elsif p_as_of in ('infinity', '-infinity') or p_as_of > statement_timestamp() + interval '1 minute' then -- clocks differ
     raise sqlstate '22023' using
       message = format('p_as_of is %s, and no time of the past', p_as_of),
@@ -4633,6 +4638,24 @@ $$;
 
 comment on function ranked_ledger.check_moment(ranked_ledger.question, int, timestamptz) is
   'Refuses (22023) a step and a time together, a step without one task that it counts in, a time that is not of the past.';
+
+-- Of a decision that moved, since when it has been in its stream: written earlier elsewhere, it carried no stream past a step
+-- before it came.
+create or replace function ranked_ledger.arrived_at(p_created_at timestamptz, p_metadata jsonb)
+returns timestamptz language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not p_metadata ? 'moves' then
+    return p_created_at;
+  end if;
+  return greatest(p_created_at, (p_metadata -> 'moves' -> -1 ->> 'at')::timestamptz);
+exception when others then -- a host may write what it likes there
+  return p_created_at;
+end
+$$;
+
+comment on function ranked_ledger.arrived_at(timestamptz, jsonb) is 'Since when a decision has been in its stream.';
 
 create or replace function ranked_ledger.at_moment(p_question ranked_ledger.question, p_as_of_step int, p_as_of timestamptz)
 returns ranked_ledger.question language plpgsql stable
@@ -4653,7 +4676,7 @@ begin
       where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null
         and (p_question.project_id is null or l.project_id = p_question.project_id) limit 1);
     v_question.as_of := coalesce((
-      select min(m.created_at) - interval '1 microsecond'
+      select min(ranked_ledger.arrived_at(m.created_at, l.metadata)) - interval '1 microsecond'
       from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
       where l.stream_id = v_question.as_of_stream and l.step_index > p_as_of_step and l.step_index <= ranked_ledger.max_step()),
       'infinity'); -- it has not gone past it yet
@@ -4713,9 +4736,17 @@ $$;
 comment on function ranked_ledger.newest_steps_then(ranked_ledger.question) is
   'Where each stream stood, by its id: at its newest step, of every row whatever its lifecycle; as of a step, not behind that.';
 
--- Of a transition that no step is known of, the time tells.
-create or replace function ranked_ledger.lifecycle_then(
-  p_memory_id uuid, p_today text, p_stream_id uuid, p_moment ranked_ledger.moment)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment)') is not null then
+    execute 'drop function ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment)';
+  end if;
+end
+$do$;
+
+-- A transition counts by the steps of the stream in which its decision stood then, which need not be where it stands today;
+-- of one in another stream, or in one that no step is known of, the time tells.
+create or replace function ranked_ledger.lifecycle_then(p_memory_id uuid, p_today text, p_moment ranked_ledger.moment)
 returns text language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
@@ -4723,13 +4754,13 @@ begin
   return coalesce((
     select t.lifecycle_before from ranked_ledger.lifecycle_transitions t
     where t.memory_id = p_memory_id
-      and case when p_stream_id = p_moment.as_of_stream and t.stream_step is not null then t.stream_step > p_moment.as_of_step
+      and case when t.stream_id = p_moment.as_of_stream and t.stream_step is not null then t.stream_step > p_moment.as_of_step
                else t.changed_at > p_moment.as_of end
     order by t.id limit 1), p_today);
 end
 $$;
 
-comment on function ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment) is
+comment on function ranked_ledger.lifecycle_then(uuid, text, ranked_ledger.moment) is
   'The lifecycle that a decision had: before the first change that came after the moment; today''s where none did.';
 
 create or replace function ranked_ledger.review_status_then(p_memory_id uuid, p_today text, p_moment ranked_ledger.moment)
@@ -4758,7 +4789,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query
-  select o.id, ranked_ledger.lifecycle_then(o.id, o.lifecycle_status, l.stream_id, p_moment),
+  select o.id, ranked_ledger.lifecycle_then(o.id, o.lifecycle_status, p_moment),
          l.workspace_id = s.workspace_id and o.workspace_id = s.workspace_id and l.set_aside_at is null
   from (select x.to_memory_id as other_id, x.created_at from public.agent_decision_edges x
         where p_outward and x.from_memory_id = p_memory_id and x.relation = 'depends_on'
@@ -4832,7 +4863,7 @@ as $$
   join public.agent_memories m on m.id = w.memory_id
   left join public.agent_decision_ledger l on l.memory_id = m.id
   where w.memory_id <> p_memory_id
-    and ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) = 'active'
+    and ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, p_moment) = 'active'
   order by m.created_at desc, l.step_index desc nulls last, m.id
   limit 1
 $$;
@@ -4991,7 +5022,7 @@ as $$
   join public.agent_memories m on m.id = l.memory_id
   cross join lateral (
     select case when p_moment is null then m.lifecycle_status
-                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) end as lifecycle_status,
+                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, p_moment) end as lifecycle_status,
            case when p_moment is null then m.review_status
                 else ranked_ledger.review_status_then(m.id, m.review_status, p_moment) end as review_status,
            case when p_moment is null then ranked_ledger.rests_on_retired(p_memory_id)
@@ -5161,13 +5192,13 @@ comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text
 -- requests more, and they would take longer than what ranks.
 do $do$
 begin
-  if to_regprocedure('ranked_ledger.hand_over(jsonb)') is not null then
-    execute 'drop function ranked_ledger.hand_over(jsonb)';
+  if to_regprocedure('ranked_ledger.hand_over(jsonb, boolean)') is not null then
+    execute 'drop function ranked_ledger.hand_over(jsonb, boolean)';
   end if;
 end
 $do$;
 
-create or replace function ranked_ledger.hand_over(p_hits jsonb, p_counts boolean)
+create or replace function ranked_ledger.hand_over(p_hits jsonb)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a ledger row locked for as long as it likes; the answer does not wait for the count
@@ -5176,7 +5207,7 @@ declare
   v_ids uuid[] := array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h);
 begin
   begin
-    perform ranked_ledger.count_recalls(v_ids, 1, 0) where p_counts;
+    perform ranked_ledger.count_recalls(v_ids, 1, 0);
   exception when others then
     raise warning 'Ranked Ledger: a recall was not counted (%)', sqlerrm;
   end;
@@ -5184,8 +5215,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.hand_over(jsonb, boolean) is
-  'Counts a recall whose trace is the host''s to write, where it counts and can be counted, and answers the rows of agent_memories of its hits.';
+comment on function ranked_ledger.hand_over(jsonb) is
+  'Counts a recall whose trace is the host''s to write, where it can be counted, and answers the rows of agent_memories of its hits.';
 
 create or replace function ranked_ledger.recall_hint(p_workspace_id text)
 returns text language sql stable
@@ -5198,6 +5229,23 @@ as $$
 $$;
 
 comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
+
+-- The host goes on with rows of agent_memories, and those are of today: beside a line of then they would say something else.
+create or replace function ranked_ledger.check_host(p_trace_by_host boolean, p_as_of_step int, p_as_of timestamptz)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_trace_by_host and coalesce(p_as_of_step::text, p_as_of::text) is not null then
+    raise sqlstate '22023' using
+      message = 'p_trace_by_host is given with p_as_of_step or p_as_of, and its memories are those of now',
+      hint = 'Leave p_trace_by_host out for a recall as of a moment; p_trace false leaves no trace.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_host(boolean, int, timestamptz) is
+  'Refuses (22023) to hand the memories of a past recall to a host.';
 
 -- An overload that stays makes PostgREST answer 300.
 do $do$
@@ -5262,6 +5310,7 @@ declare
   v_subject    jsonb := ranked_ledger.recall_subject(p_subject, p_trace_by_host);
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  perform ranked_ledger.check_host(p_trace_by_host, p_as_of_step, p_as_of);
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
@@ -5294,7 +5343,7 @@ begin
   if v_trace_of is not null then
     v_traced := true;
   elsif p_trace_by_host then
-    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits', v_question.as_of is null));
+    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
   elsif coalesce(p_trace, true) then
     v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
                                           p_query, v_arguments, p_policy, v_packed);
@@ -7391,10 +7440,14 @@ comment on function public.recall_policy_stats(text, timestamptz) is
 -- Under other weights, an item's score is that of its components as the trace kept them: no clock, no search, and nothing
 -- that was not returned then.
 
+-- Compared as a numeric: a cast of 1e-400 raises, and one value of a host must not cost the page. What a weight makes of the
+-- least float8 would raise too, so that below 1e-305, where a recency of ours ends, there is none either.
 create or replace function ranked_ledger.component_of(p_snapshot jsonb, p_name text)
 returns float8 language sql immutable parallel safe
 return case when jsonb_typeof(p_snapshot -> p_name) = 'number'
-            then ranked_ledger.clamp(least(greatest((p_snapshot ->> p_name)::numeric, 0), 1)::float8) end;
+            then case when (p_snapshot ->> p_name)::numeric = 0 then 0::float8
+                      when abs((p_snapshot ->> p_name)::numeric) between 1e-305 and 1e305
+                      then ranked_ledger.clamp((p_snapshot ->> p_name)::float8) end end;
 
 comment on function ranked_ledger.component_of(jsonb, text) is
   'A component of the score as a trace''s item keeps it, in [0,1]; null where there is none. A host may write what it likes there.';
@@ -7728,13 +7781,16 @@ begin
     select 1 - (a.embedding <=> b.embedding) as value -- the product of directions in half precision can be above 1
     from drawn a join drawn b on b.row_no > a.row_no and vector_dims(b.embedding) = vector_dims(a.embedding))
   select (select count(*) from drawn), count(*),
-         percentile_cont(0.01) within group (order by c.value), percentile_cont(0.999) within group (order by c.value)
+         -- Questions have lower cosines than texts have among themselves, so the floor lies below what the pairs show: as far below
+         -- their first percentile as their median lies above it. At the percentile itself one model had half of all at 0.
+         greatest(-1, 2 * percentile_cont(0.01) within group (order by c.value) - percentile_cont(0.5) within group (order by c.value)),
+         percentile_cont(0.999) within group (order by c.value)
   from cosine c;
 end
 $$;
 
 comment on function ranked_ledger.cosine_spread(text, int) is
-  'How the cosines between a workspace''s decisions are spread, from the pairs of so many of them: the value below which 1 % lie, and that below which 99.9 % do.';
+  'Floor and ceiling from the cosines between a workspace''s decisions, of the pairs of so many of them: twice the first percentile less the median, at least -1, and what 99.9 % lie below.';
 
 create or replace function public.fit_similarity_range(p_workspace_id text, p_embedding_model text, p_sample int default 300)
 returns jsonb language plpgsql
@@ -7766,7 +7822,7 @@ end
 $$;
 
 comment on function public.fit_similarity_range(text, text, int) is
-  'Measures which cosines an embedding model gives to decisions of this workspace, and keeps the range: the floor is what 1 % of the pairs are below, the ceiling what 99.9 % are below. 22023 with fewer than 10 vectors. Answers as set_similarity_range, and fitted: {floor, ceiling, vectors, pairs}.';
+  'Measures which cosines an embedding model gives to decisions of this workspace, and keeps the range: the floor is as far below the first percentile of the pairs as their median is above it, the ceiling what 99.9 % are below. 22023 with fewer than 10 vectors. Answers as set_similarity_range, and fitted: {floor, ceiling, vectors, pairs}.';
 
 -- decision_ledger/700_public_functions.sql --------------------------------------------------------------------------
 

@@ -3418,7 +3418,7 @@ $$;
 comment on function long_term_memory.drop_thoughts(uuid[]) is
   'Deletes thoughts that no memory points to any more; one that a table of the host''s refers to is emptied instead. Answers how many: thoughts_deleted, thoughts_shared.';
 
--- Words are posted by row number, and a decision whose copies lagged may be posted under words that its row has no more.
+-- A decision whose copies lagged may be posted under words that its row has no more.
 create or replace function long_term_memory.follow_changes(p_touched uuid[])
 returns void language plpgsql
 set search_path = public, extensions, pg_temp
@@ -3450,15 +3450,11 @@ begin
       union
       select c.memory_id from ranked_ledger.stale_copies c where c.memory_id = any (v_chunk)));
   end loop;
-  if exists (select from ranked_ledger.dead_rows) then
-    delete from ranked_ledger.postings p where p.row_no in (select d.row_no from ranked_ledger.dead_rows d);
-    delete from ranked_ledger.dead_rows d where d.row_no is not null;
-  end if;
 end
 $$;
 
 comment on function long_term_memory.follow_changes(uuid[]) is
-  'What was made of the words of decisions that changed: digests go, lexemes are read anew, copies are made where they lag, and what was posted under row numbers of before is swept.';
+  'What was made of the words of decisions that changed: digests go, lexemes are read anew, copies are made where they lag.';
 
 create or replace function long_term_memory.erase_decisions(
   p_org_id uuid, p_subject_type text, p_subject_id uuid, p_decisions uuid[], p_erasure_id uuid)

@@ -38,7 +38,7 @@ def in_days(days: float) -> str:
         ({"as_of_step": 3}, "no p_task_id is given", "p_as_of"),
         ({"as_of_step": 3, "project_id": "p"}, "no p_task_id is given", "Name the task"),
         ({"as_of_step": 3, "task_id": "shared"}, "several projects", "p_project_id"),
-        ({"as_of_step": 3, "task_id": "mixed"}, "several projects", "p_as_of"),
+        ({"as_of_step": 3, "task_id": "mixed"}, "several projects", "without a project, ask by a time (p_as_of)"),
         ({"as_of_step": -1, "task_id": "t"}, "p_as_of_step is -1", "step of the task"),
         ({"as_of_step": -(2**31), "task_id": "t"}, "steps are from 0 to 1000000000", "step of the task"),
         ({"as_of_step": 1_000_000_001, "task_id": "t"}, "steps are from 0 to 1000000000", "left out"),
@@ -192,6 +192,55 @@ def test_a_batch_is_told_apart_by_its_steps(ledger: Ledger) -> None:
     assert dependents[2]["d0"] == 2
 
 
+def move(ledger: Ledger, memory_id: str, task: str) -> None:
+    ledger.database.owner.execute("update agent_memories set task_id = %s where id = %s", (task, memory_id))
+
+
+def test_what_changed_in_another_task_counts_by_its_time(ledger: Ledger) -> None:
+    """Steps of the task that a decision came from say nothing about the one that it is in."""
+    for step in range(6):
+        ledger.id(f"u{step}", task_id="u")
+    retired = ledger.id("retired at step 6 of u", task_id="u")
+    ledger("set_decision_lifecycle", memory_id=retired, lifecycle="rejected")
+    ledger.id("t0", task_id="t")
+    move(ledger, retired, "t")
+    ledger.id("t2", task_id="t")
+    then = recall(ledger, task_id="t", as_of_step=1, include_superseded=True)
+    assert [hit["lifecycle_status"] for hit in then if hit["content"].startswith("retired")] == ["rejected"]
+    assert contents(ledger, task_id="t", as_of_step=1) == ["t0"]
+
+
+def test_what_changed_before_a_decision_left_its_task_counts_there_by_its_steps(ledger: Ledger) -> None:
+    ground = ledger.id("ground", task_id="t")
+    ledger.id("rests on it", task_id="t", depends_on=[ground])
+    with ledger.connection.transaction():  # of one time
+        ledger.id("t2", task_id="t")
+        ledger("set_decision_lifecycle", memory_id=ground, lifecycle="rejected")
+        ledger.id("t3", task_id="t")
+    move(ledger, ground, "u")
+    rests = {
+        step: {hit["content"]: hit["rests_on_retired"] for hit in recall(ledger, task_id="t", as_of_step=step)}
+        for step in (1, 2)
+    }
+    assert (rests[1]["rests on it"], rests[2]["rests on it"]) == (False, True)
+
+
+def test_a_decision_that_came_from_elsewhere_carried_no_stream_on_before_it_came(ledger: Ledger) -> None:
+    moved = ledger.id("moved", task_id="u")
+    ground = ledger.id("t0", task_id="t")
+    ledger.id("rests on it", task_id="v", depends_on=[ground])
+    before = recall(ledger, task_id="t")
+    assert before[0]["live_dependents"] == 1
+    move(ledger, moved, "t")
+    ledger.id("rests on it too", task_id="v", depends_on=[ground])
+    assert recall(ledger, task_id="t", as_of_step=0) == before
+    for notes in ('{"moves": [{"at": "never"}]}', '{"moves": 1}', "[1]"):
+        ledger.database.owner.execute(
+            "update agent_decision_ledger set metadata = %s where memory_id = %s", (notes, moved)
+        )
+        assert len(recall(ledger, task_id="t", as_of_step=0)) == 1, notes
+
+
 def test_what_the_docs_say_is_of_today(ledger: Ledger) -> None:
     one = ledger.id("one", task_id="t", importance=0.2)
     gone = ledger.id("gone", task_id="t")
@@ -205,6 +254,20 @@ def test_what_the_docs_say_is_of_today(ledger: Ledger) -> None:
     for moment in ({"as_of": before}, {"as_of_step": 2}):
         (hit,) = recall(ledger, task_id="t", **moment)
         assert (hit["content"], hit["importance"], hit["pinned"]) == ("edited", 0.9, True)
+
+
+def test_what_is_a_decision_is_of_today(ledger: Ledger) -> None:
+    away = ledger.id("no decision any more", task_id="t")
+    lesson = ledger.database.value(
+        "insert into agent_memories (workspace_id, task_id, memory_type, summary, content)"
+        " values ('acme', 't', 'lesson', 'once a lesson', 'once a lesson') returning id"
+    )
+    before = now(ledger)
+    for memory_id, kind in ((away, "lesson"), (lesson, "decision")):
+        ledger.database.owner.execute(
+            "update agent_memories set memory_type = %s where id = %s", (kind, memory_id)
+        )
+    assert contents(ledger, as_of=before) == ["once a lesson"]
 
 
 # --- what is left behind ------------------------------------------------------------------------------------------
@@ -232,11 +295,20 @@ def test_a_look_into_the_past_is_traced_with_its_moment_and_counts_nothing(ledge
     assert by_time[0] is None
     assert datetime.fromisoformat(by_time[1]) == datetime.fromisoformat(moment)
     assert by_step == (0, None)
-    by_host = ledger("recall_decisions", as_of=moment, trace_by_host=True)
-    assert len(by_host["memories"]) == 1
     assert counters(ledger) == before
     assert ledger("recall_decisions", trace_by_host=True)["arguments"]["p_as_of"] is None
     assert [row[0] for row in counters(ledger)] == [1]
+
+
+@pytest.mark.parametrize("moment", [{"as_of": YEAR_1}, {"as_of_step": 0, "task_id": "t"}])
+def test_a_host_is_not_handed_the_memories_of_today_for_a_past_recall(
+    ledger: Ledger, moment: dict[str, Any]
+) -> None:
+    ledger.id("x", task_id="t")
+    refusal = ledger.refused("22023", "recall_decisions", trace_by_host=True, **moment)
+    assert "memories are those of now" in str(refusal.message_primary)
+    assert "Leave p_trace_by_host out" in str(refusal.message_hint)
+    assert [row[0] for row in counters(ledger)] == [0]
 
 
 def test_a_table_answers_the_same(ledger: Ledger) -> None:

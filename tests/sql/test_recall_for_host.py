@@ -77,4 +77,4 @@ def test_whoever_may_not_recall_gets_no_rows(ledger_db: Database) -> None:
         with ledger_db.connect(role) as session, pytest.raises(psycopg.errors.InsufficientPrivilege):
             session.execute("select recall_decisions('acme', p_trace_by_host => true)")
         with ledger_db.connect(role) as session, pytest.raises(psycopg.errors.InsufficientPrivilege):
-            session.execute("select ranked_ledger.hand_over('[]', true)")
+            session.execute("select ranked_ledger.hand_over('[]')")

@@ -66,6 +66,20 @@ def test_the_same_weights_give_the_same_scores_and_ranks(ledger: Ledger) -> None
         assert item["rank_again"] == item["rank"]
 
 
+@pytest.mark.parametrize("value", ["1e-400", "-1e-400", "1e-320", "1e400", "-1e400"])
+def test_a_component_that_is_no_number_of_ours_counts_as_absent(ledger: Ledger, value: str) -> None:
+    ledger.record("Invoices are immutable")
+    answer = recalled(ledger)
+    ledger.database.owner.execute(
+        "update agent_memory_recall_items set use_policy_snapshot = use_policy_snapshot || %s::jsonb",
+        (f'{{"relevance": {value}}}',),
+    )
+    (trace,) = traces(ledger, preset="published")
+    assert trace["request_id"] == answer["request_id"]
+    (item,) = trace["items"]
+    assert (item["relevance"], item["score_again"], item["importance"]) == (None, None, 0.5)
+
+
 def test_other_weights_rank_what_was_returned_anew(ledger: Ledger) -> None:
     old = ledger.id("Invoices invoices", importance=1)
     new = ledger.id("Invoices, and much that is about something else", importance=0, step_index=200)

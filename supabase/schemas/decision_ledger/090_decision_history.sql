@@ -6,15 +6,17 @@ create table if not exists ranked_ledger.lifecycle_transitions (
   stream_step      int,
   reason           text,
   actor            text,
-  changed_at       timestamptz not null default now()
+  changed_at       timestamptz not null default now(),
+  stream_id        uuid
 );
 
+alter table ranked_ledger.lifecycle_transitions add column if not exists stream_id uuid;
 alter table ranked_ledger.lifecycle_transitions enable row level security;
 
 create index if not exists lifecycle_transitions_memory_idx on ranked_ledger.lifecycle_transitions (memory_id, id);
 
 comment on table ranked_ledger.lifecycle_transitions is
-  'Each change of a decision''s lifecycle: from, to, the newest step of its stream then, the time. Derived; agent_memories.lifecycle_status is in force.';
+  'Each change of a decision''s lifecycle: from, to, its stream then and the newest step of that, the time. Derived; agent_memories.lifecycle_status is in force.';
 
 -- No foreign key: two of the host's transactions that delete both ends of an edge would meet in a deadlock, the one with the
 -- lock on the dependent's row, the other with that on the edge.

@@ -132,8 +132,8 @@ begin
   -- A plan is made once a session, by its first update, mostly of one row. A nested loop over both tables, as a join gets
   -- then, took 40 seconds of a later update of 10,000 rows: a full join cannot be one, and the rest goes by index.
   begin
-    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_step)
-    select c.id, c.status_before, c.status_after, s.newest_step -- with what this transaction has recorded and not settled yet
+    insert into ranked_ledger.lifecycle_transitions (memory_id, lifecycle_before, lifecycle_status, stream_id, stream_step)
+    select c.id, c.status_before, c.status_after, l.stream_id, s.newest_step -- with what this transaction has recorded and not settled yet
     from (select n.id, o.lifecycle_status as status_before, n.lifecycle_status as status_after
           from memories_after n full join memories_before o on o.id = n.id
           where n.memory_type is not distinct from 'decision' and n.lifecycle_status is distinct from o.lifecycle_status

@@ -50,7 +50,7 @@ begin
     cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
     cross join lateral (
       select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
-             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, l.stream_id, v_moment)
+             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, v_moment)
                   else x.lifecycle_status end as lifecycle_status,
              case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
                   else x.review_status end as review_status

@@ -2,9 +2,9 @@
 --
 -- Of then: which decisions there are, their lifecycle, what depends on what, the newest step of each stream, who replaced whom,
 -- lost grounds, the review status as far as review actions tell it. Of today, since no table keeps what they were: texts,
--- importance, pins, visibility, the words' rarity, in which stream a decision stands and at which step; what was deleted or
--- unlinked, and a supersession that was taken back, is not there at any time. A lifecycle that changed before this ledger was
--- installed counts as if it had always been so.
+-- importance, pins, visibility, the words' rarity, what is a decision, in which stream it stands and at which step; what was
+-- deleted or unlinked, and a supersession that was taken back, is not there at any time, nor does a deleted decision tell when
+-- its stream went past a step. A lifecycle that changed before this ledger was installed counts as if it had always been so.
 --
 -- Answered from the tables alone: the copies of 160 hold what is, not what was.
 
@@ -39,7 +39,7 @@ begin
              where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null) then
     raise sqlstate '22023' using
       message = 'p_as_of_step counts the steps of one task, and several projects of the workspace have a task of this name',
-      hint = 'Name the project as p_project_id too, or give a time as p_as_of: it holds across tasks.';
+      hint = 'Name the project as p_project_id too. Of the task without a project, ask by a time (p_as_of): it holds across tasks.';
   elsif p_as_of in ('infinity', '-infinity') or p_as_of > statement_timestamp() + interval '1 minute' then -- clocks differ
     raise sqlstate '22023' using
       message = format('p_as_of is %s, and no time of the past', p_as_of),
@@ -50,6 +50,24 @@ $$;
 
 comment on function ranked_ledger.check_moment(ranked_ledger.question, int, timestamptz) is
   'Refuses (22023) a step and a time together, a step without one task that it counts in, a time that is not of the past.';
+
+-- Of a decision that moved, since when it has been in its stream: written earlier elsewhere, it carried no stream past a step
+-- before it came.
+create or replace function ranked_ledger.arrived_at(p_created_at timestamptz, p_metadata jsonb)
+returns timestamptz language plpgsql stable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if not p_metadata ? 'moves' then
+    return p_created_at;
+  end if;
+  return greatest(p_created_at, (p_metadata -> 'moves' -> -1 ->> 'at')::timestamptz);
+exception when others then -- a host may write what it likes there
+  return p_created_at;
+end
+$$;
+
+comment on function ranked_ledger.arrived_at(timestamptz, jsonb) is 'Since when a decision has been in its stream.';
 
 create or replace function ranked_ledger.at_moment(p_question ranked_ledger.question, p_as_of_step int, p_as_of timestamptz)
 returns ranked_ledger.question language plpgsql stable
@@ -70,7 +88,7 @@ begin
       where l.workspace_id = p_question.workspace_id and l.task_id = p_question.task_id and l.set_aside_at is null
         and (p_question.project_id is null or l.project_id = p_question.project_id) limit 1);
     v_question.as_of := coalesce((
-      select min(m.created_at) - interval '1 microsecond'
+      select min(ranked_ledger.arrived_at(m.created_at, l.metadata)) - interval '1 microsecond'
       from public.agent_decision_ledger l join public.agent_memories m on m.id = l.memory_id
       where l.stream_id = v_question.as_of_stream and l.step_index > p_as_of_step and l.step_index <= ranked_ledger.max_step()),
       'infinity'); -- it has not gone past it yet
@@ -130,9 +148,17 @@ $$;
 comment on function ranked_ledger.newest_steps_then(ranked_ledger.question) is
   'Where each stream stood, by its id: at its newest step, of every row whatever its lifecycle; as of a step, not behind that.';
 
--- Of a transition that no step is known of, the time tells.
-create or replace function ranked_ledger.lifecycle_then(
-  p_memory_id uuid, p_today text, p_stream_id uuid, p_moment ranked_ledger.moment)
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment)') is not null then
+    execute 'drop function ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment)';
+  end if;
+end
+$do$;
+
+-- A transition counts by the steps of the stream in which its decision stood then, which need not be where it stands today;
+-- of one in another stream, or in one that no step is known of, the time tells.
+create or replace function ranked_ledger.lifecycle_then(p_memory_id uuid, p_today text, p_moment ranked_ledger.moment)
 returns text language plpgsql stable
 set search_path = public, extensions, pg_temp
 as $$
@@ -140,13 +166,13 @@ begin
   return coalesce((
     select t.lifecycle_before from ranked_ledger.lifecycle_transitions t
     where t.memory_id = p_memory_id
-      and case when p_stream_id = p_moment.as_of_stream and t.stream_step is not null then t.stream_step > p_moment.as_of_step
+      and case when t.stream_id = p_moment.as_of_stream and t.stream_step is not null then t.stream_step > p_moment.as_of_step
                else t.changed_at > p_moment.as_of end
     order by t.id limit 1), p_today);
 end
 $$;
 
-comment on function ranked_ledger.lifecycle_then(uuid, text, uuid, ranked_ledger.moment) is
+comment on function ranked_ledger.lifecycle_then(uuid, text, ranked_ledger.moment) is
   'The lifecycle that a decision had: before the first change that came after the moment; today''s where none did.';
 
 create or replace function ranked_ledger.review_status_then(p_memory_id uuid, p_today text, p_moment ranked_ledger.moment)
@@ -175,7 +201,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query
-  select o.id, ranked_ledger.lifecycle_then(o.id, o.lifecycle_status, l.stream_id, p_moment),
+  select o.id, ranked_ledger.lifecycle_then(o.id, o.lifecycle_status, p_moment),
          l.workspace_id = s.workspace_id and o.workspace_id = s.workspace_id and l.set_aside_at is null
   from (select x.to_memory_id as other_id, x.created_at from public.agent_decision_edges x
         where p_outward and x.from_memory_id = p_memory_id and x.relation = 'depends_on'
@@ -249,7 +275,7 @@ as $$
   join public.agent_memories m on m.id = w.memory_id
   left join public.agent_decision_ledger l on l.memory_id = m.id
   where w.memory_id <> p_memory_id
-    and ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) = 'active'
+    and ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, p_moment) = 'active'
   order by m.created_at desc, l.step_index desc nulls last, m.id
   limit 1
 $$;

@@ -52,7 +52,7 @@ as $$
   join public.agent_memories m on m.id = l.memory_id
   cross join lateral (
     select case when p_moment is null then m.lifecycle_status
-                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, l.stream_id, p_moment) end as lifecycle_status,
+                else ranked_ledger.lifecycle_then(m.id, m.lifecycle_status, p_moment) end as lifecycle_status,
            case when p_moment is null then m.review_status
                 else ranked_ledger.review_status_then(m.id, m.review_status, p_moment) end as review_status,
            case when p_moment is null then ranked_ledger.rests_on_retired(p_memory_id)

@@ -61,13 +61,13 @@ comment on function ranked_ledger.write_trace(uuid, text, text, text, text, text
 -- requests more, and they would take longer than what ranks.
 do $do$
 begin
-  if to_regprocedure('ranked_ledger.hand_over(jsonb)') is not null then
-    execute 'drop function ranked_ledger.hand_over(jsonb)';
+  if to_regprocedure('ranked_ledger.hand_over(jsonb, boolean)') is not null then
+    execute 'drop function ranked_ledger.hand_over(jsonb, boolean)';
   end if;
 end
 $do$;
 
-create or replace function ranked_ledger.hand_over(p_hits jsonb, p_counts boolean)
+create or replace function ranked_ledger.hand_over(p_hits jsonb)
 returns jsonb language plpgsql
 set search_path = public, extensions, pg_temp
 set lock_timeout = '2s' -- somebody may keep a ledger row locked for as long as it likes; the answer does not wait for the count
@@ -76,7 +76,7 @@ declare
   v_ids uuid[] := array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_hits) as h);
 begin
   begin
-    perform ranked_ledger.count_recalls(v_ids, 1, 0) where p_counts;
+    perform ranked_ledger.count_recalls(v_ids, 1, 0);
   exception when others then
     raise warning 'Ranked Ledger: a recall was not counted (%)', sqlerrm;
   end;
@@ -84,8 +84,8 @@ begin
 end
 $$;
 
-comment on function ranked_ledger.hand_over(jsonb, boolean) is
-  'Counts a recall whose trace is the host''s to write, where it counts and can be counted, and answers the rows of agent_memories of its hits.';
+comment on function ranked_ledger.hand_over(jsonb) is
+  'Counts a recall whose trace is the host''s to write, where it can be counted, and answers the rows of agent_memories of its hits.';
 
 create or replace function ranked_ledger.recall_hint(p_workspace_id text)
 returns text language sql stable
@@ -98,6 +98,23 @@ as $$
 $$;
 
 comment on function ranked_ledger.recall_hint(text) is 'Why an answer may be empty, and what to do.';
+
+-- The host goes on with rows of agent_memories, and those are of today: beside a line of then they would say something else.
+create or replace function ranked_ledger.check_host(p_trace_by_host boolean, p_as_of_step int, p_as_of timestamptz)
+returns void language plpgsql immutable
+set search_path = public, extensions, pg_temp
+as $$
+begin
+  if p_trace_by_host and coalesce(p_as_of_step::text, p_as_of::text) is not null then
+    raise sqlstate '22023' using
+      message = 'p_trace_by_host is given with p_as_of_step or p_as_of, and its memories are those of now',
+      hint = 'Leave p_trace_by_host out for a recall as of a moment; p_trace false leaves no trace.';
+  end if;
+end
+$$;
+
+comment on function ranked_ledger.check_host(boolean, int, timestamptz) is
+  'Refuses (22023) to hand the memories of a past recall to a host.';
 
 -- An overload that stays makes PostgREST answer 300.
 do $do$
@@ -162,6 +179,7 @@ declare
   v_subject    jsonb := ranked_ledger.recall_subject(p_subject, p_trace_by_host);
 begin
   perform ranked_ledger.check_recall(p_workspace_id, p_policy, p_max_tokens);
+  perform ranked_ledger.check_host(p_trace_by_host, p_as_of_step, p_as_of);
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
@@ -194,7 +212,7 @@ begin
   if v_trace_of is not null then
     v_traced := true;
   elsif p_trace_by_host then
-    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits', v_question.as_of is null));
+    v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
   elsif coalesce(p_trace, true) then
     v_traced := ranked_ledger.write_trace(v_request_id, p_workspace_id, p_project_id, p_task_id, p_flow_id, p_runtime_name,
                                           p_query, v_arguments, p_policy, v_packed);

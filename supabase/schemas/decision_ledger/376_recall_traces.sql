@@ -2,10 +2,14 @@
 -- Under other weights, an item's score is that of its components as the trace kept them: no clock, no search, and nothing
 -- that was not returned then.
 
+-- Compared as a numeric: a cast of 1e-400 raises, and one value of a host must not cost the page. What a weight makes of the
+-- least float8 would raise too, so that below 1e-305, where a recency of ours ends, there is none either.
 create or replace function ranked_ledger.component_of(p_snapshot jsonb, p_name text)
 returns float8 language sql immutable parallel safe
 return case when jsonb_typeof(p_snapshot -> p_name) = 'number'
-            then ranked_ledger.clamp(least(greatest((p_snapshot ->> p_name)::numeric, 0), 1)::float8) end;
+            then case when (p_snapshot ->> p_name)::numeric = 0 then 0::float8
+                      when abs((p_snapshot ->> p_name)::numeric) between 1e-305 and 1e305
+                      then ranked_ledger.clamp((p_snapshot ->> p_name)::float8) end end;
 
 comment on function ranked_ledger.component_of(jsonb, text) is
   'A component of the score as a trace''s item keeps it, in [0,1]; null where there is none. A host may write what it likes there.';
