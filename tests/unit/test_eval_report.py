@@ -16,7 +16,6 @@ from ranked_ledger.evals.measures import measure
 from ranked_ledger.evals.report import Report, report
 from ranked_ledger.evals.runs import Run, parse
 from ranked_ledger.evals.statistics import Bootstrap, Figure
-from ranked_ledger.evals.summary import summary
 from ranked_ledger.evals.verdicts import verdicts
 from tests.unit.eval_logs import SKILL, large, lines, row, run
 
@@ -180,20 +179,6 @@ def test_parts_of_the_words_are_ablations_and_no_policies_of_their_own() -> None
     log = skill(**dict.fromkeys(arms, 0.5))
     parts = [row[0].text for row in table.ablated(measure(log), Bootstrap(1, 100)).rows]
     assert parts == ["rarity", "length", "stale"]
-
-
-def test_a_summary_has_a_line_a_run_over_what_nothing_was_tuned_on() -> None:
-    rows = [
-        row(f"q{place}", arm, ["g"] if first else ["x", "g"], stream=stream)
-        for place, (stream, first) in enumerate([("alphagov/forms", False), ("elsewhere", True)])
-        for arm in ("vector", "tuned")
-    ]
-    text = lines(rows)
-    cut = parse(text[:-1], name="cut.jsonl")
-    text[-1] = text[-1].replace('"anomalies": {}', '"anomalies": {"twice": 2, "future": 1, "empty": 0}')
-    shown = summary([parse(text, name="shared.jsonl"), cut])
-    assert [cell.text for cell in shown.rows[0]] == ["shared", "1", "1.000", *"-----", "1.000", "-", "3"]
-    assert shown.rows[1][-1].text == "not finished"
 
 
 def test_the_verdict_names_the_streams_in_which_ranking_loses() -> None:
