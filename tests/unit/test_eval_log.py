@@ -90,7 +90,7 @@ def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
         hit("d", 4, workspace=None, lifecycle="stale"),
     ]
     whole = row("q1", "recency", []) | {"workspace": "w", "hits": hits, "traced": True}
-    empty = row("q2", "recency", []) | {"workspace": "w", "budgets": {}}
+    empty = row("q2", "recency", []) | {"workspace": "w"}
     path = tmp_path / "run.jsonl"
     with Writer(path, HEADER) as writer:
         writer.row(whole)

@@ -84,7 +84,7 @@ def run(
         int | None, typer.Option("--questions", "-n", min=1, help="Only so many questions, drawn by --seed.")
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", help="Draws the questions and makes the built-in streams.")
+        int, typer.Option("--seed", min=0, help="Draws the questions and makes the built-in streams.")
     ] = 0,
     out: Annotated[
         Path,

@@ -16,6 +16,7 @@ import numpy as np
 from ir_measures import RR, Qrel, ScoredDoc, Success, nDCG
 from numpy.typing import NDArray
 
+from ranked_ledger.evals.errors import EvalError
 from ranked_ledger.evals.runs import READ, TUNING_STREAMS, Run
 
 Values = NDArray[np.float64]
@@ -106,6 +107,11 @@ def measure(run: Run) -> Questions:
     rows = {(str(row["question"]), str(row["arm"])): row for row in run.rows}
     asked = dict.fromkeys(str(row["question"]) for row in run.rows)
     ids = tuple(one for one in asked if all((one, arm) in rows for arm in arms))
+    if not ids:
+        raise EvalError(
+            f"{run.name}: no question was put to every arm, so none can be compared",
+            hint="let the run go on for longer, or run fewer arms",
+        )
     first = [rows[one, arms[0]] for one in ids]
     by_arm = {arm: [rows[one, arm] for one in ids] for arm in arms}
     budgets = tuple(sorted({int(budget) for row in first for budget in row["budgets"]}))

@@ -260,6 +260,8 @@ def _notes(run: Run, questions: Questions, bootstrap: Bootstrap) -> Iterator[Blo
 
 
 def _anomalies(run: Run) -> str:
+    if run.cut:
+        return "The log ends within a line, which is left out: the run was cut off before its anomalies."
     if run.end is None:
         return "The log has no last line: the run did not finish, and nobody looked for anomalies."
     if run.anomalies:
