@@ -94,7 +94,7 @@ ARMS: Final = (
     _ledger("ranked_ledger_calibrated", "required"),
     _tuned("tuned"),
     _tuned("tuned_text", "never"),
-    # what each part of the preset is worth: what is lost without it
+    # what each part of the preset is worth: what is lost without it, if anything
     _tuned("tuned_without_importance", p_w_importance=0),
     _tuned("tuned_without_recency", p_w_recency=0),
     _tuned("tuned_without_dependency", p_w_dependency=0),

@@ -1,6 +1,6 @@
 -- What a recall weighs by where the caller does not say. A preset only fills in: each argument that is given goes before it.
 -- published: the formula of the proposal, and the default of the RPCs. tuned: what was best on decisions of real projects,
--- each part of it justified by what is lost without it (docs/evaluation.md, docs/decisions/0048).
+-- whose parts are shown to help there, or kept by design where nothing is shown (docs/evaluation.md, docs/decisions/0048).
 
 create or replace function ranked_ledger.preset(
   p_name text, out w_similarity float8, out w_importance float8, out w_recency float8, out w_dependency float8,
