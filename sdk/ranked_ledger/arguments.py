@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, get_args
 from uuid import UUID
 
@@ -261,7 +261,11 @@ def moment(name: str, value: object) -> str:
         raise InvalidArgumentError(
             f"{name} has no time zone", hint="use datetime.now(timezone.utc) and the like"
         )
-    return value.isoformat()
+    try:
+        # PostgreSQL takes no offset of 16 hours or more, and none with parts of a second
+        return value.astimezone(UTC).isoformat()
+    except OverflowError:
+        raise InvalidArgumentError(f"{name} is not within the years 1 to 9999 in UTC") from None
 
 
 def vector(name: str, value: object) -> str:

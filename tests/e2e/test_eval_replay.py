@@ -111,6 +111,22 @@ def test_a_question_about_the_past_is_asked_about_the_same_past(ledger: RankedLe
         assert one.before == one.after == {first.memory_id: 1}
 
 
+@pytest.mark.parametrize("ask", [True, False])
+def test_a_question_about_a_time_that_python_has_no_word_for_is_left_out(
+    installed: StackInfo, ledger: RankedLedger, ask: bool
+) -> None:
+    three(ledger)
+    ledger.recall("invoices")
+    with psycopg.connect(installed.superuser_db_url) as connection:
+        connection.execute(
+            "select recall_decisions(%s, 'invoices', p_as_of => '0044-03-15 12:00:00+00 BC')",
+            (ledger.workspace,),
+        )
+    again = replay(ledger, ask=ask, resamples=200)
+    assert [one.way for one in again.recalls] == ["left out", "asked again" if ask else "scored again"]
+    assert ("outside the years 1 to 9999" in said(again)) == ask
+
+
 def test_what_cannot_be_looked_at_again_is_left_out_with_its_reason(
     installed: StackInfo, ledger: RankedLedger
 ) -> None:

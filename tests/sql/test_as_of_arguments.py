@@ -38,7 +38,11 @@ def in_days(days: float) -> str:
         ({"as_of_step": 3}, "no p_task_id is given", "p_as_of"),
         ({"as_of_step": 3, "project_id": "p"}, "no p_task_id is given", "Name the task"),
         ({"as_of_step": 3, "task_id": "shared"}, "several projects", "p_project_id"),
-        ({"as_of_step": 3, "task_id": "mixed"}, "several projects", "without a project, ask by a time (p_as_of)"),
+        (
+            {"as_of_step": 3, "task_id": "mixed"},
+            "several projects",
+            "without a project, ask by a time (p_as_of)",
+        ),
         ({"as_of_step": -1, "task_id": "t"}, "p_as_of_step is -1", "step of the task"),
         ({"as_of_step": -(2**31), "task_id": "t"}, "steps are from 0 to 1000000000", "step of the task"),
         ({"as_of_step": 1_000_000_001, "task_id": "t"}, "steps are from 0 to 1000000000", "left out"),
@@ -219,7 +223,9 @@ def test_what_changed_before_a_decision_left_its_task_counts_there_by_its_steps(
         ledger.id("t3", task_id="t")
     move(ledger, ground, "u")
     rests = {
-        step: {hit["content"]: hit["rests_on_retired"] for hit in recall(ledger, task_id="t", as_of_step=step)}
+        step: {
+            hit["content"]: hit["rests_on_retired"] for hit in recall(ledger, task_id="t", as_of_step=step)
+        }
         for step in (1, 2)
     }
     assert (rests[1]["rests on it"], rests[2]["rests on it"]) == (False, True)

@@ -131,7 +131,11 @@ def test_a_recall_sends_only_what_was_set() -> None:
         ({"as_of_step": 0}, {"p_as_of_step": 0}),
         (
             {"as_of": datetime(2026, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))},
-            {"p_as_of": "2026-05-01T12:00:00+02:00"},
+            {"p_as_of": "2026-05-01T10:00:00+00:00"},
+        ),
+        (
+            {"as_of": datetime(2026, 5, 1, tzinfo=timezone(timedelta(hours=23, microseconds=5)))},
+            {"p_as_of": "2026-04-30T00:59:59.999995+00:00"},
         ),
     ],
 )
@@ -144,6 +148,11 @@ def test_an_argument_of_recall_is_sent_where_it_is_set(named: dict[str, Any], bo
     ("named", "said"),
     [
         ({"as_of": datetime(2026, 5, 1)}, "as_of has no time zone"),
+        (
+            {"as_of": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))},
+            "as_of is not within the years 1",
+        ),
+        ({"as_of": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}, "years 1 to 9999 in UTC"),
         ({"as_of": "2026-05-01"}, "as_of must be a datetime, not"),
         ({"as_of_step": -1}, "as_of_step must be in"),
         ({"as_of_step": True}, "as_of_step must be a whole number"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -210,7 +210,7 @@ def replay(
         if not why:
             asking = ledger if trace.arguments.get("has_embedding") else by_words
             after = _asked(asking, trace, preset=preset, weights=weights, **tried)
-        elif not tried:
+        elif not tried and trace.items:  # of nothing there is no order
             after = _scored(trace)
         again.append(_again(trace, "asked again" if not why else "scored again", after, why))
     scored = any(one.way == "scored again" for one in again)
@@ -238,6 +238,8 @@ def _why_not(trace: RecallTrace, *, can_ask: bool, with_vectors: bool) -> str:
     """Why a trace cannot be asked again; empty where it can."""
     if not can_ask:
         return "it is not asked again"
+    if not _can_be_said(trace.arguments.get("p_as_of")):
+        return "it was asked as of a time outside the years 1 to 9999, which this client cannot ask as of"
     if "p_match_count" not in trace.arguments:
         return "its policy is not one of the ledger's"
     if trace.arguments.get("has_embedding") and not with_vectors:
@@ -270,6 +272,14 @@ def _asked(ledger: RankedLedger, trace: RecallTrace, **tried: Any) -> Mapping[UU
         **asked,
     )
     return {hit.memory_id: hit.rank for hit in found}
+
+
+def _can_be_said(past: str | None) -> bool:
+    """Whether Python has a word for a time of PostgreSQL, which knows some BC."""
+    try:
+        return past is None or datetime.fromisoformat(past).astimezone(UTC) is not None
+    except (ValueError, OverflowError):
+        return False
 
 
 def _scored(trace: RecallTrace) -> Mapping[UUID, int] | None:
