@@ -291,3 +291,24 @@ def test_two_runs_are_compared_over_what_they_share() -> None:
         compare(first, run([row("q9", "a", ["g"])]))
     with pytest.raises(EvalError, match="share no arm"):
         compare(first, run([row("q1", "z", ["g"])]))
+
+
+def test_names_from_the_data_are_no_html_of_a_document() -> None:
+    evil = "<script>alert('a|b & c')</script>"
+    rows = [
+        row(f"q{number}", arm, ["g"], kind=f"{evil}{number % 2}", stream=f"{evil}\nstream{number % 3}")
+        for number in range(12)
+        for arm in ("vector", "tuned")
+    ]
+    made = run(rows, dataset={"name": evil}, command=f"ranked-ledger eval run --data {evil}")
+    other = run(rows, dataset={"digest": evil})
+    text = (
+        report(made, command=COMMAND, resamples=100).markdown()
+        + compare(made, other, resamples=100).markdown()
+    )
+    assert "<script" not in text
+    assert "&lt;script>alert('a\\|b &amp; c')&lt;/script>" in text, "it is still there to be read"
+    widths = {
+        line.replace("\\|", "").count("|") for line in text.splitlines() if "stream" in line and "|" in line
+    }
+    assert len(widths) <= 2, "a line end in a name ends no row"

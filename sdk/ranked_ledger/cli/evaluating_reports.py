@@ -149,7 +149,7 @@ def replay(
     if markdown is not None:
         from ranked_ledger.evals import table  # noqa: PLC0415
 
-        lines = "\n".join(f"- {one}" for one in found.sentences())
+        lines = "\n".join(f"- {table.as_markdown(one)}" for one in found.sentences())
         files.write(markdown, f"{lines}\n\n{table.markdown(found.moved())}\n")
     show(
         found.as_dict(),

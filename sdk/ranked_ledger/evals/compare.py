@@ -24,7 +24,7 @@ class Comparison:
 
     def markdown(self) -> str:
         """As a part of a document."""
-        parts = ["\n".join(f"- {one}" for one in self.remarks)]
+        parts = ["\n".join(f"- {table.as_markdown(one)}" for one in self.remarks)]
         parts += [f"**{name}**\n\n{table.markdown(one)}" for name, one in self.tables.items()]
         return "\n\n".join(parts) + "\n"
 

@@ -275,7 +275,8 @@ def _markdown_block(block: Block) -> str:
             return table.markdown(block)
         case plots.Plot():
             return ""
-        case Lines(texts):
+        case Lines(said):
+            texts = [table.as_markdown(text) for text in said]
             return (
                 texts[0] if len(texts) == 1 and not block.tone else "\n".join(f"- {text}" for text in texts)
             )

@@ -51,11 +51,16 @@ class Table:
     words: frozenset[str] = field(default_factory=frozenset)
 
 
+def as_markdown(text: str) -> str:
+    """A text on one line of a document: names come from others' data, and are no HTML of the document's."""
+    return " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;")
+
+
 def markdown(table: Table) -> str:
     """The table for a document."""
     numeric = [place > 0 and name not in table.words for place, name in enumerate(table.columns)]
     lines = [
-        f"| {' | '.join(table.columns)} |",
+        f"| {' | '.join(map(_in_cell, table.columns))} |",
         f"|{'|'.join('---:' if number else '---' for number in numeric)}|",
     ]
     for row in table.rows:
@@ -63,8 +68,12 @@ def markdown(table: Table) -> str:
         texts = [
             f"**{text}**" if cell.tone == "best" else text for text, cell in zip(texts, row, strict=True)
         ]
-        lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |")
+        lines.append(f"| {' | '.join(map(_in_cell, texts))} |")
     return "\n".join(lines)
+
+
+def _in_cell(text: str) -> str:
+    return as_markdown(text).replace("|", "\\|")
 
 
 def reference(arms: Sequence[str]) -> str:
