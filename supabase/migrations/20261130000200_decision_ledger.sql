@@ -263,6 +263,14 @@ return least(1::float8, p_live_dependents / p_saturation);
 comment on function ranked_ledger.dependency(float8, float8) is
   'min(1, live decisions that depend on it / saturation).';
 
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then -- beside the new one no call would be unique
+    execute 'drop function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.score(
   p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
   p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean,
@@ -870,7 +878,16 @@ comment on table ranked_ledger.forgotten_decisions is
 -- cost the host's write seven seconds, and the API's statements end after eight.
 --
 -- The words of the summary stand behind them, of weight A, and are no part of the text: `ts_filter(lexemes, '{d}')` is the text
--- alone. The published relevance knows nothing of them.
+-- alone. The published relevance knows nothing of them. A position ends at 16,383: of a text of more words, a word of the summary that
+-- the end of the text has too stands at that position twice, and is kept once, as the text's.
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.decision_lexemes(regconfig, text, text)') is not null then
+    execute 'drop function ranked_ledger.decision_lexemes(regconfig, text, text)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.decision_lexemes(
   p_config regconfig, p_content text, p_rationale text, p_summary text)
 returns tsvector language plpgsql immutable parallel safe
@@ -1987,6 +2004,17 @@ comment on function ranked_ledger.backfill() is 'What an install does last, with
 -- weighing; the answer itself is read from the ledger, its memories, thoughts and edges (206). Triggers keep them in the
 -- transaction of the write (164), check_copies proves them.
 
+-- Copies of a shape of before go, and are made anew in the end (900).
+do $do$
+begin
+  if to_regclass('ranked_ledger.standings') is not null
+     and not exists (select from pg_attribute a where a.attrelid = to_regclass('ranked_ledger.standings')
+                     and a.attname = 'text_length' and not a.attisdropped) then
+    drop table ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors;
+  end if;
+end
+$do$;
+
 create table if not exists ranked_ledger.standings (
   row_no          int generated always as identity,
   memory_id       uuid primary key,
@@ -2069,7 +2097,6 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
-  words_changed boolean not null default false,
   marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (
@@ -2165,6 +2192,15 @@ $$;
 
 comment on function ranked_ledger.vectors_due(uuid[]) is
   'The vectors of these decisions as decision_vectors has to hold them. No row: no vector, or one without a direction.';
+
+do $do$
+begin
+  if exists (select from pg_proc p where p.oid = to_regprocedure('ranked_ledger.terms_of(bigint, tsvector)')
+             and 'in_summary' <> all (p.proargnames)) then -- another answer
+    execute 'drop function ranked_ledger.terms_of(bigint, tsvector)';
+  end if;
+end
+$do$;
 
 create or replace function ranked_ledger.terms_of(p_workspace_key bigint, p_lexemes tsvector)
 returns table (term bigint, occurrences smallint, in_summary boolean) language sql immutable parallel safe
@@ -2440,10 +2476,6 @@ begin
   if v_found and ranked_ledger.hold_standings(array[new.memory_id]) = '{}' then -- marked, where the copies say that it is
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
-    end if;
-    if old.search_lexemes is distinct from new.search_lexemes then
-      update ranked_ledger.stale_copies c set words_changed = true
-      where c.memory_id = new.memory_id and c.marked_by = pg_current_xact_id();
     end if;
     return null;
   end if;
@@ -2853,11 +2885,7 @@ begin
   v_ids := array( -- those that had no copies, too
     select u.id from unnest(v_ids) as u (id)
     where u.id in (select unnest(v_held)) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
-  perform ranked_ledger.renew_copies(array( -- what is right keeps its place
-    select unnest(ranked_ledger.wrong_copies(v_ids))
-    union
-    select c.memory_id from ranked_ledger.stale_copies c
-    where c.id = any (v_marks) and c.words_changed and c.memory_id in (select unnest(v_ids))));
+  perform ranked_ledger.renew_copies(ranked_ledger.wrong_copies(v_ids)); -- what is right keeps its place
   perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(v_ids));
   perform ranked_ledger.renew_vectors(array(select unnest(v_recast) intersect select unnest(v_held)));
   delete from ranked_ledger.stale_copies c
@@ -3260,7 +3288,8 @@ $$;
 comment on function ranked_ledger.similarity_range(text, text, float8, float8) is
   'The cosines that are relevance 0 and 1: as given, else as kept for (workspace, model), else 0 and 1. 22023 unless floor < ceiling within [-1, 1].';
 
-create or replace function ranked_ledger.check_question(p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
+create or replace function ranked_ledger.check_question(
+  p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
 returns void language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
@@ -3279,6 +3308,14 @@ $$;
 
 comment on function ranked_ledger.check_question(text, text, float8, float8) is
   'Refuses (22023) a text above 262,144 bytes, an unknown fusion, a relevance or weight outside [0, 1].';
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean)') is not null then
+    execute 'drop function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean)';
+  end if;
+end
+$do$;
 
 create or replace function ranked_ledger.ask(
   p_workspace_id text, p_query text, p_query_embedding vector, p_project_id text, p_task_id text, p_current_step int,
@@ -3322,7 +3359,8 @@ begin
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
   v_question.match_count := ranked_ledger.match_count(p_match_count);
-  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290); -- below that a division overflows
+  -- below 1e-290 a division overflows
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290);
   v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, v_preset.saturation), 1e-290);
   v_question.with_stale := coalesce(p_include_stale, v_preset.with_stale);
   v_question.with_retired := coalesce(p_include_superseded, false);
@@ -3568,7 +3606,7 @@ comment on type ranked_ledger.ranked_decision is 'A decision with its components
 
 -- Everything is looked up row by row, by one index each: cheap for a shortlist, and right for any number. Nested queries, since a
 -- join was planned through all the decisions of the workspace: without statistics, 9,000 took 4 seconds.
-create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
+create or replace function ranked_ledger.look_up(p_question ranked_ledger.question, p_memory_ids uuid[])
 returns setof ranked_ledger.ranked_decision language plpgsql stable
 set search_path = public, extensions, pg_temp
 set enable_seqscan = off
@@ -3579,92 +3617,108 @@ as $$
 declare
   q           ranked_ledger.question := p_question;
   v_dimension int := vector_dims(p_question.embedding);
-  v_moment    ranked_ledger.moment := case when p_question.as_of is not null then ranked_ledger.moment_of(p_question) end;
   v_is_past   boolean := p_question.as_of is not null;
-  v_newest    jsonb := case when p_question.as_of is not null then ranked_ledger.newest_steps_then(p_question) end;
+  v_moment    ranked_ledger.moment := case when v_is_past then ranked_ledger.moment_of(p_question) end;
+  v_newest    jsonb := case when v_is_past then ranked_ledger.newest_steps_then(p_question) end;
+  v_weights   float8[] := p_question.term_weights;
+  v_places    jsonb := ( -- of a word among the weights: a key of an object is found by halves
+    select jsonb_object_agg(w.lexeme, w.place) from unnest(p_question.lexemes) with ordinality as w (lexeme, place)
+    where p_question.has_text and p_question.weighs_words);
+begin
+  return query
+  select l.memory_id, m.summary, m.content, l.rationale, l.step_index, l.importance::float8, l.pinned, m.lifecycle_status,
+         null::float8, null::text, null::float8, null::float8, null::float8, l.project_id, l.task_id,
+         -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
+         case when vector_dims(t.embedding) = v_dimension then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end,
+         case when not q.has_text then null
+              when q.weighs_words
+              then ranked_ledger.text_of_shares(coalesce(w.shares, 0), coalesce(w.length, 0)::int, q.length_share)
+              else ranked_ledger.saturate(ranked_ledger.rank_of_any(n.occurrences)) end,
+         greatest(0, greatest(coalesce(q.current_step, 0), case when v_is_past then (v_newest ->> l.stream_id::text)::int
+                                                                else newest.step end)::bigint - l.step_index),
+         case when v_is_past then ranked_ledger.live_dependents_then(l.memory_id, v_moment) else d.live_dependents end,
+         case when q.has_text and q.w_summary > 0
+              then coalesce((select count(*) from unnest(ts_filter(l.search_lexemes, '{a}')) as x
+                             where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
+                            / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
+              else 0 end
+  from unnest(p_memory_ids) as c (memory_id)
+  cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
+  cross join lateral (
+    select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
+           case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, v_moment)
+                else x.lifecycle_status end as lifecycle_status,
+           case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
+                else x.review_status end as review_status
+    from public.agent_memories x where x.id = l.memory_id offset 0) as m
+  left join lateral (
+    select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t on true
+  left join lateral (
+    select x.step_index as step from public.agent_decision_ledger x
+    where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step() and not v_is_past
+    order by x.step_index desc limit 1) as newest on true
+  cross join lateral (
+    select count(*)::int as live_dependents
+    from public.agent_decision_edges e
+    where e.to_memory_id = l.memory_id and e.relation = 'depends_on' and not v_is_past
+      and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
+                  and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
+                       from public.agent_memories y where y.id = x.memory_id)
+           from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
+  -- words of weight A are the summary's (100)
+  cross join lateral ( -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
+    select sum(cardinality(x.positions)) as occurrences from unnest(ts_filter(l.search_lexemes, '{d}')) as x
+    where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
+  cross join lateral (
+    select sum(cardinality(x.positions)) as length,
+           sum(ranked_ledger.word_share(v_weights[(v_places -> x.lexeme)::int], cardinality(x.positions))) as shares
+    from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
+  -- the workspace twice: a row that could not follow its moved memory is shown in neither
+  where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null
+    and (q.project_id is null or l.project_id = q.project_id) and (q.task_id is null or l.task_id = q.task_id)
+    and (m.lifecycle_status = 'active' or q.with_retired
+         or q.with_stale and m.lifecycle_status not in ('superseded', 'rejected'))
+    and (q.with_personal or m.visibility is distinct from 'personal')
+    and not (q.only_confirmed and ranked_ledger.awaits_confirmation(m.requires_user_confirmation, m.review_status));
+end
+$$;
+
+comment on function ranked_ledger.look_up(ranked_ledger.question, uuid[]) is
+  'The decisions among these that a question is about, each from the ledger, its memory, thought, stream and edges as they are now, or as they were at the moment of the question. What is worked out of that is null.';
+
+create or replace function ranked_ledger.weigh(p_question ranked_ledger.question, p_memory_ids uuid[])
+returns setof ranked_ledger.ranked_decision language plpgsql stable
+set search_path = public, extensions, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  q ranked_ledger.question := p_question;
 begin
   -- `offset 0` keeps each component a column: merged into the score, which names it several times, each was computed
   -- ten times a row and the formula's functions were called instead of inlined
   return query
-  with component as (
-    select l.memory_id, l.rationale, l.step_index, l.importance::float8 as importance, l.pinned, l.project_id, l.task_id,
-           m.summary, m.content, m.lifecycle_status,
-           -- a zero vector's cosine is NaN: no vector; the host's column may hold vectors of several dimensions
-           case when vector_dims(t.embedding) = v_dimension
-                then nullif(1 - (t.embedding <=> q.embedding), 'NaN') end as similarity,
-           case when not q.has_text then null
-                when q.weighs_words then ranked_ledger.text_of_shares(coalesce(w.shares, 0), coalesce(w.length, 0)::int, q.length_share)
-                else ranked_ledger.saturate(ranked_ledger.rank_of_any(n.occurrences)) end as text_relevance,
-           case when q.has_text and q.w_summary > 0
-                then coalesce((select count(*) from unnest(ts_filter(l.search_lexemes, '{a}')) as x
-                               where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme)))
-                              / nullif(length(ts_filter(l.search_lexemes, '{a}')), 0)::float8, 0)
-                else 0 end as summary_match,
-           greatest(0, greatest(coalesce(q.current_step, 0), case when v_is_past then (v_newest ->> l.stream_id::text)::int else newest.step end)::bigint
-                       - l.step_index) as step_distance,
-           case when v_is_past then ranked_ledger.live_dependents_then(l.memory_id, v_moment) else d.live_dependents end as live_dependents
-    from unnest(p_memory_ids) as c (memory_id)
-    cross join lateral (select x.* from public.agent_decision_ledger x where x.memory_id = c.memory_id offset 0) as l
-    cross join lateral (
-      select x.summary, x.content, x.thought_id, x.workspace_id, x.visibility, x.requires_user_confirmation,
-             case when v_is_past then ranked_ledger.lifecycle_then(x.id, x.lifecycle_status, v_moment)
-                  else x.lifecycle_status end as lifecycle_status,
-             case when v_is_past and q.only_confirmed then ranked_ledger.review_status_then(x.id, x.review_status, v_moment)
-                  else x.review_status end as review_status
-      from public.agent_memories x where x.id = l.memory_id offset 0) as m
-    left join lateral (select x.embedding from public.thoughts x where x.id = m.thought_id and q.embedding is not null offset 0) as t
-      on true
-    left join lateral (
-      select x.step_index as step from public.agent_decision_ledger x
-      where x.stream_id = l.stream_id and x.step_index <= ranked_ledger.max_step() and not v_is_past
-      order by x.step_index desc limit 1) as newest on true
-    cross join lateral (
-      select count(*)::int as live_dependents
-      from public.agent_decision_edges e
-      where e.to_memory_id = l.memory_id and e.relation = 'depends_on' and not v_is_past
-        and (select x.workspace_id = l.workspace_id and x.set_aside_at is null
-                    and (select y.lifecycle_status = 'active' and y.workspace_id = x.workspace_id
-                         from public.agent_memories y where y.id = x.memory_id)
-             from public.agent_decision_ledger x where x.memory_id = e.from_memory_id)) as d
-    -- words of weight A are the summary's (100)
-    cross join lateral ( -- what ts_rank_cd says of a disjunction, without its 20 microseconds a word
-      select sum(cardinality(x.positions)) as occurrences from unnest(ts_filter(l.search_lexemes, '{d}')) as x
-      where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
-    cross join lateral (
-      select sum(cardinality(x.positions)) as length,
-             sum(ranked_ledger.word_share(q.term_weights[array_position(q.lexemes, x.lexeme)], cardinality(x.positions)))
-               filter (where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as shares
-      from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
-    -- the workspace twice: a row that could not follow its moved memory is shown in neither
-    where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null
-      and (q.project_id is null or l.project_id = q.project_id)
-      and (q.task_id is null or l.task_id = q.task_id)
-      and (m.lifecycle_status = 'active' or q.with_retired
-           or q.with_stale and m.lifecycle_status not in ('superseded', 'rejected'))
-      and (q.with_personal or m.visibility is distinct from 'personal')
-      and not (q.only_confirmed and ranked_ledger.awaits_confirmation(m.requires_user_confirmation, m.review_status))
-    offset 0),
-  relevant as (
-    select c.*, ranked_ledger.relevance(ranked_ledger.calibrate(c.similarity, q.floor, q.ceiling), c.text_relevance,
-                                        q.fusion, q.fusion_weight) as relevance,
-           case when c.similarity is null then case when q.has_text then 'fts' else 'none' end
-                when q.has_text and q.fusion <> 'none' then q.fusion else 'cosine' end as relevance_source,
-           ranked_ledger.recency(c.step_distance, q.half_life) as recency,
-           ranked_ledger.dependency(c.live_dependents, q.saturation) as dependency_boost
-    from component c offset 0)
   select r.memory_id, r.summary, r.content, r.rationale, r.step_index, r.importance, r.pinned, r.lifecycle_status,
          r.relevance, r.relevance_source, r.recency, r.dependency_boost,
          ranked_ledger.score(r.relevance, r.importance, r.recency, r.dependency_boost, q.w_similarity, q.w_importance,
                              q.w_recency, q.w_dependency, r.lifecycle_status = 'active', r.summary_match, q.w_summary,
                              case when r.lifecycle_status in ('superseded', 'rejected') then 0.30 else q.penalty end),
          r.project_id, r.task_id, r.similarity, r.text_relevance, r.step_distance, r.live_dependents, r.summary_match
-  from relevant r
+  from (
+    select c.memory_id, c.summary, c.content, c.rationale, c.step_index, c.importance, c.pinned, c.lifecycle_status,
+           c.project_id, c.task_id, c.similarity, c.text_relevance, c.step_distance, c.live_dependents, c.summary_match,
+           ranked_ledger.relevance(ranked_ledger.calibrate(c.similarity, q.floor, q.ceiling), c.text_relevance,
+                                   q.fusion, q.fusion_weight) as relevance,
+           case when c.similarity is null then case when q.has_text then 'fts' else 'none' end
+                when q.has_text and q.fusion <> 'none' then q.fusion else 'cosine' end as relevance_source,
+           ranked_ledger.recency(c.step_distance, q.half_life) as recency,
+           ranked_ledger.dependency(c.live_dependents, q.saturation) as dependency_boost
+    from ranked_ledger.look_up(q, p_memory_ids) as c offset 0) as r
   where r.relevance >= q.min_relevance;
 end
 $$;
 
 comment on function ranked_ledger.weigh(ranked_ledger.question, uuid[]) is
-  'The decisions among these that a question is about, with components and score, each from the ledger, its memory, thought, stream and edges as they are now, or as they were at the moment of the question.';
+  'The decisions among these that a question is about, looked up, with components and score.';
 
 create or replace function ranked_ledger.all_decisions(p_workspace_id text)
 returns uuid[] language sql stable
@@ -3754,7 +3808,8 @@ as $$
 begin
   return case when p_cosine is null then coalesce(p_text, '0::float8')
               when p_text is not null and p_question.fusion = 'blend' -- by the same operations, without a comparison a row
-              then format('case when %1$s is null then %2$s else %3$s * %1$s + (1 - %3$s) * %2$s end', p_cosine, p_text, p_fusion_weight)
+              then format('case when %1$s is null then %2$s else %3$s * %1$s + (1 - %3$s) * %2$s end',
+                          p_cosine, p_text, p_fusion_weight)
               when p_text is not null and p_question.fusion <> 'none'
               then format('ranked_ledger.relevance(%s, %s, %s, %s)', p_cosine, p_text, p_fusion, p_fusion_weight)
               else format('coalesce(%s, %s)', p_cosine, coalesce(p_text, '0::float8')) end;
@@ -3779,10 +3834,11 @@ returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active, ' ||
-                     's.is_retired, s.text_length, s.summary_words';
+  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, ' ||
+                    's.is_active, s.is_retired, s.text_length, s.summary_words';
   v_scope   text := ranked_ledger.scope_sql(p_question);
-  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
+  v_streams text := '(select u.stream_id, u.newest_step,
+                             greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
                       from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
 begin
   if not p_by_merit then
@@ -3831,13 +3887,15 @@ declare
   v_summary   text := case when v_counts and p_question.w_summary > 0
                            then '+ $21 * coalesce(p.named / nullif(s.summary_words, 0)::float8, 0)' else '' end;
   v_relevance text := ranked_ledger.relevance_sql(
-    p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
+    p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text,
+    '$13', '$14');
 begin
   return format($sql$
     with posted as (
       select p.row_no, %9$s
       from unnest($9::bigint[], $19::float8[]) as t (term, weight)
-      cross join lateral (select p.row_no, p.occurrences, p.in_summary from ranked_ledger.postings p where p.term = t.term offset 0) as p
+      cross join lateral (
+        select p.row_no, p.occurrences, p.in_summary from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, s.is_far, s.text_relevance, s.relevance, s.score
     from (
@@ -3847,7 +3905,8 @@ begin
       from (%7$s) as s
       %6$s
       where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) %10$s
-             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end or s.pinned) %8$s offset 0) as s
+             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end
+             or s.pinned) %8$s offset 0) as s
     where s.score >= $10 or s.pinned
     order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
@@ -3869,19 +3928,21 @@ $$;
 comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean, boolean) is
   'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit, $19 what the terms weigh, $20 what the length counts for, $21 the weight of the summary, $22 what is taken from the stale and disputed.';
 
--- The index of merits is of decisions that are not retired, and knows nothing of words; what a stale one loses is not in it. For other weights it still bounds: importance and
--- dependency together weigh at most so many times their merit.
+-- The index of merits is of decisions that are not retired, and knows nothing of words; what a stale one loses is not in it. For
+-- other weights it still bounds: importance and dependency together weigh at most so many times their merit.
 create or replace function ranked_ledger.least_merit(p_question ranked_ledger.question, p_threshold float8, p_relevance float8)
 returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_times float8 := greatest(p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
+  v_times float8 := greatest(
+    p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
 begin
   if p_question.has_text or p_question.with_retired or v_times not between 1e-6 and 1e6 then
     return '-Infinity';
   end if;
-  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times
+         * (1 - 1e-12) - 1e-12;
 end
 $$;
 
@@ -3901,7 +3962,8 @@ begin
   return p_least > 0 and (
     select count(*) <= v_few
     from (select from ranked_ledger.standings s
-          where s.workspace_key = p_workspace_key and not s.is_retired and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
+          where s.workspace_key = p_workspace_key and not s.is_retired
+            and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
           limit v_few + 1) as x);
 end
 $$;
@@ -3925,6 +3987,9 @@ begin
   if q.min_relevance > 0 then
     return '-Infinity';
   end if;
+  if cardinality(q.terms) > 200 then -- each would be looked up for each row; without them the score is less, and is reached too
+    q.terms := '{}';
+  end if;
   execute format($sql$
     select x.pinned, x.score
     from (
@@ -3933,13 +3998,15 @@ begin
              - case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else $12 end as score
       from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
       cross join lateral (
-        select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
+        select s.* from ranked_ledger.standings s
+        where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
   $sql$, case when q.terms = '{}' then ''
               when q.weighs_words then '$10 * (
       select coalesce(ranked_ledger.text_of_shares(sum(ranked_ledger.word_share(t.weight, p.occurrences)), s.text_length, $14), 0)
       from unnest($11, $13) as t (term, weight)
-      cross join lateral (select p.occurrences from ranked_ledger.postings p where p.term = t.term and p.row_no = s.row_no offset 0) as p) +'
+      cross join lateral (
+        select p.occurrences from ranked_ledger.postings p where p.term = t.term and p.row_no = s.row_no offset 0) as p) +'
               else '$10 * ranked_ledger.saturate((
       select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
       where p.term = any ($11) and p.row_no = s.row_no)) +' end, ranked_ledger.scope_sql(q))
@@ -4033,7 +4100,11 @@ set enable_nestloop = off -- but where it is the only way: each look-up is a lat
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  q ranked_ledger.question := p_question;
+  q         ranked_ledger.question := p_question;
+  v_weights float8[] := p_question.term_weights;
+  v_is_long boolean := cardinality(p_question.terms) > 200;
+  v_places  jsonb := ( -- then the words of a decision are looked for in the question, and not the other way round
+    select jsonb_object_agg(t.term, t.place) from unnest(p_question.terms) with ordinality as t (term, place) where v_is_long);
 begin
   return array(
     select row(s.row_no, s.memory_id, s.pinned, false, null, r.relevance,
@@ -4053,12 +4124,18 @@ begin
         select s.*, v.cosine from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
       join unnest(p_stream_ids, p_newest_steps) as n (stream_id, newest_step) on n.stream_id = s.stream_id
       cross join lateral (
-        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(t.weight, p.occurrences)) as shares,
+        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(p.weight, p.occurrences)) as shares,
                count(*) filter (where p.in_summary) as named
-        from unnest(q.terms, q.term_weights) as t (term, weight)
-        cross join lateral (
-          select p.occurrences, p.in_summary from ranked_ledger.postings p
-          where p.term = t.term and p.row_no = s.row_no offset 0) as p
+        from (
+          select t.weight, p.occurrences, p.in_summary
+          from unnest(q.terms, q.term_weights) as t (term, weight)
+          cross join lateral (
+            select p.occurrences, p.in_summary from ranked_ledger.postings p
+            where p.term = t.term and p.row_no = s.row_no offset 0) as p
+          where not v_is_long
+          union all
+          select v_weights[(v_places -> p.term::text)::int], p.occurrences, p.in_summary
+          from ranked_ledger.postings p where v_is_long and p.row_no = s.row_no and v_places ? p.term::text) as p
         where q.has_text and (q.fusion <> 'none' or q.w_summary > 0)) as w
       where s.vector_dims = vector_dims(q.embedding)
         and (s.is_active or q.with_retired or q.with_stale and not s.is_retired)
@@ -5164,8 +5241,9 @@ begin
          least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
          jsonb_build_object('recall_policy', p_policy) || (
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
-           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency', 'dependency_boost',
-                           'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency',
+                           'dependency_boost', 'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status',
+                           'shortened'))
   from jsonb_array_elements(p_packed -> 'hits') as h
   join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
 
@@ -5174,7 +5252,8 @@ begin
   values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
           jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
 
-  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then -- a look into the past is no use of a decision now
+  -- a look into the past is no use of a decision now
+  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then
     perform ranked_ledger.count_recalls(
       array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
   end if;
@@ -5261,9 +5340,12 @@ begin
 end
 $do$;
 
-create or replace function ranked_ledger.arguments_in_force(p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
+-- A time is written in UTC, whatever zone the caller's session is in, so that two of the same moment are the same text.
+create or replace function ranked_ledger.arguments_in_force(
+  p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
 returns jsonb language sql immutable
 set search_path = public, extensions, pg_temp
+set timezone = 'UTC'
 as $$
   select jsonb_build_object(
     'p_project_id', q.project_id, 'p_task_id', q.task_id, 'p_current_step', q.current_step, 'p_match_count', q.match_count,
@@ -5280,6 +5362,37 @@ $$;
 
 comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int, text) is
   'What a recall was asked, as its answer and its trace tell it: after defaults, without the words and the vector.';
+
+-- A host's own function keeps the arguments beside its policy: its payload is the request that it was sent, words included.
+create or replace function ranked_ledger.kept_arguments(p_request_payload jsonb, p_response_policy jsonb, p_schema_version text)
+returns jsonb language sql immutable parallel safe
+return case when jsonb_typeof(p_response_policy -> 'arguments') = 'object' then p_response_policy -> 'arguments'
+            when jsonb_typeof(p_request_payload) = 'object' and p_schema_version = 'ranked_ledger.recall.v1' then p_request_payload
+            else '{}' end;
+
+comment on function ranked_ledger.kept_arguments(jsonb, jsonb, text) is
+  'The arguments in force of a recall, as its trace keeps them; {} where it keeps none.';
+
+-- A repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another.
+create or replace function ranked_ledger.is_repeat(
+  p_trace jsonb, p_workspace_id text, p_query text, p_subject jsonb, p_preset text, p_as_of_step int, p_as_of timestamptz)
+returns boolean language plpgsql stable
+set search_path = public, extensions, pg_temp
+set timezone = 'UTC' -- as in arguments_in_force
+as $$
+declare
+  v_kept jsonb := ranked_ledger.kept_arguments(
+    p_trace -> 'request_payload', p_trace -> 'response_policy', p_trace ->> 'schema_version');
+begin
+  return (p_trace ->> 'workspace_id', p_trace ->> 'query') = (p_workspace_id, coalesce(p_query, ''))
+     and p_trace -> 'request_payload' -> 'subject' is not distinct from p_subject
+     and jsonb_build_array(coalesce(v_kept ->> 'p_preset', 'published'), v_kept -> 'p_as_of_step', v_kept -> 'p_as_of')
+         = jsonb_build_array(coalesce(p_preset, 'published'), p_as_of_step, p_as_of);
+end
+$$;
+
+comment on function ranked_ledger.is_repeat(jsonb, text, text, jsonb, text, int, timestamptz) is
+  'Whether a trace is of the same question: workspace, words, subject, preset and moment.';
 
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
@@ -5300,8 +5413,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
-  v_trace_of   text;
-  v_is_repeat  boolean;
+  v_trace      jsonb; -- of an earlier recall with the same id
   v_question   ranked_ledger.question;
   v_arguments  jsonb;
   v_ranked     record;
@@ -5314,12 +5426,9 @@ begin
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
-  -- a repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another
-  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, ''))
-                         and t.request_payload -> 'subject' is not distinct from v_subject -> 'subject'
-  into v_trace_of, v_is_repeat
-  from public.agent_memory_recall_traces t where t.request_id = v_request_id;
-  if found and v_is_repeat is not true then
+  select to_jsonb(t) into v_trace from public.agent_memory_recall_traces t where t.request_id = v_request_id;
+  if found and ranked_ledger.is_repeat(v_trace, p_workspace_id, p_query, v_subject -> 'subject', p_preset, p_as_of_step, p_as_of)
+               is not true then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
   end if;
 
@@ -5340,7 +5449,7 @@ begin
     cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id, ranked_ledger.moment_of(v_question)) as h (document)
     where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
-  if v_trace_of is not null then
+  if v_trace is not null then
     v_traced := true;
   elsif p_trace_by_host then
     v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
@@ -5351,9 +5460,10 @@ begin
 
   return v_packed || jsonb_build_object(
     'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
-    'replayed', v_trace_of is not null,
-    'hint', case when cardinality(v_ranked.decisions) = 0 then case when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
-                                                                   else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end end);
+    'replayed', v_trace is not null,
+    'hint', case when cardinality(v_ranked.decisions) > 0 then null
+                 when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
+                 else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end);
 end
 $$;
 
@@ -7528,16 +7638,17 @@ begin
   if p_limit is null or p_limit not between 1 and 100 then
     raise sqlstate '22023' using
       message = 'p_limit is not a number from 1 to 100.', hint = 'A trace holds up to 1000 items; ask for the next page.';
-  elsif p_after is not null then
-    perform (p_after ->> 'created_at')::timestamptz, (p_after ->> 'request_id')::uuid;
-    if num_nulls(p_after ->> 'created_at', p_after ->> 'request_id') > 0 then
-      raise sqlstate '22007';
+  elsif p_after is null then
+    return;
+  end if;
+  begin
+    if num_nulls((p_after ->> 'created_at')::timestamptz, (p_after ->> 'request_id')::uuid) = 0 then
+      return;
     end if;
-  end if;
-exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation or invalid_parameter_value then
-  if sqlerrm like 'p\_limit%' then
-    raise;
-  end if;
+  exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation
+                 or invalid_parameter_value then -- the last of a time zone that there is not
+    null;
+  end;
   raise sqlstate '22023' using
     message = 'p_after is not a cursor: it takes the "next" of the page before.', hint = 'docs/sql-api.md describes recall_traces.';
 end
@@ -7569,7 +7680,7 @@ begin
              'request_id', t.request_id, 'query', t.query, 'created_at', t.created_at,
              'policy', coalesce(t.response_policy ->> 'recall_policy', 'vector'), 'project_id', t.project_id,
              'task_id', t.task_id, 'flow_id', t.flow_id, 'runtime_name', t.runtime_name,
-             'arguments', case when jsonb_typeof(t.request_payload) = 'object' then t.request_payload else '{}' end,
+             'arguments', ranked_ledger.kept_arguments(t.request_payload, t.response_policy, t.schema_version),
              'items', ranked_ledger.trace_items(t.id, v_weights)) as document
     from (
       select x.* from public.agent_memory_recall_traces x

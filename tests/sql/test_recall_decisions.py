@@ -114,6 +114,61 @@ def test_a_request_id_with_another_question_is_a_conflict(ledger_db: Database) -
     assert error.value.sqlstate == "RL409"
 
 
+@pytest.mark.parametrize(
+    ("asked", "again"),
+    [
+        ({}, {"p_preset": "tuned"}), ({"p_preset": "tuned"}, {}), ({}, {"p_as_of_step": 0}), ({"p_as_of_step": 0}, {"p_as_of_step": 1}),
+        ({"p_as_of_step": 0}, {}), ({"p_as_of": "2026-01-01 00:00+00"}, {}), ({}, {"p_as_of": "2026-01-01 00:00+00"}),
+        ({"p_as_of": "2026-01-01 00:00+00"}, {"p_as_of": "2026-01-01 00:00:00.000001+00"}),
+    ],
+)  # fmt: skip
+def test_a_request_id_under_another_preset_or_as_of_another_moment_is_a_conflict(
+    ledger_db: Database, asked: dict[str, object], again: dict[str, object]
+) -> None:
+    write(ledger_db, "Invoices are immutable", task_id="t")
+    request = uuid.uuid4()
+    named = {"p_query": "immutable", "p_task_id": "t", "p_request_id": request}
+    recall(ledger_db, **named, **asked)
+    assert recall(ledger_db, **named, **asked)["replayed"] is True
+    with pytest.raises(psycopg.Error) as error:
+        recall(ledger_db, **named, **again)
+    assert error.value.sqlstate == "RL409"
+
+
+def test_a_moment_is_the_same_in_every_time_zone(ledger_db: Database) -> None:
+    write(ledger_db, "Invoices are immutable")
+    named = {"p_query": "immutable", "p_request_id": uuid.uuid4()}
+    service = ledger_db.connect("service_role")
+    ask = "select recall_decisions('acme', 'immutable', p_request_id => %s, p_as_of => %s) -> 'replayed'"
+    service.execute("set timezone = 'Asia/Kathmandu'")
+    for moment, replayed in (
+        ("2026-01-01 05:45+05:45", False),
+        ("2026-01-01 05:45", True),
+        ("2026-01-01 00:00+00", True),
+    ):
+        assert service.execute(ask, (named["p_request_id"], moment)).fetchall() == [(replayed,)]
+    assert (
+        recall(ledger_db, **named, p_as_of="2025-12-31 19:00-05")["arguments"]["p_as_of"]
+        == "2026-01-01T00:00:00+00:00"
+    )
+
+
+@pytest.mark.parametrize("payload", ["[1]", '"x"', '{"p_preset": 1, "p_as_of": "soon"}', '{"arguments": []}'])
+def test_a_trace_of_a_host_that_says_nothing_of_a_preset_is_of_the_published_one(
+    ledger_db: Database, payload: str
+) -> None:
+    request = uuid.uuid4()
+    ledger_db.owner.execute(
+        "insert into agent_memory_recall_traces (request_id, workspace_id, query, schema_version, request_payload, response_policy)"
+        " values (%s, 'acme', 'q', '1', %s, %s)",
+        (request, payload, payload),
+    )
+    assert recall(ledger_db, p_query="q", p_request_id=request)["replayed"] is True
+    with pytest.raises(psycopg.Error) as error:
+        recall(ledger_db, p_query="q", p_request_id=request, p_preset="tuned")
+    assert error.value.sqlstate == "RL409"
+
+
 def test_without_a_trace_nothing_is_written(ledger_db: Database) -> None:
     write(ledger_db, "Invoices are immutable")
     assert recall(ledger_db, p_query="immutable", p_trace=False)["traced"] is False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql.rpc import Ledger
 
@@ -143,6 +144,25 @@ def test_another_workspace_is_not_shown(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
+    ("policy", "arguments"),
+    [
+        ({"arguments": {"p_match_count": 3}}, {"p_match_count": 3}), ({"arguments": {}}, {}), ({"arguments": "much"}, {}),
+        ({"arguments": [1]}, {}), ({}, {}), ([1], {}),
+    ],
+)  # fmt: skip
+def test_of_a_hosts_trace_the_arguments_are_those_beside_its_policy_and_no_words(
+    ledger: Ledger, policy: object, arguments: dict[str, Any]
+) -> None:
+    ledger.trace()
+    ledger.database.owner.execute(
+        "update agent_memory_recall_traces set response_policy = %s, request_payload = %s",
+        (Jsonb(policy), Jsonb({"query": "may a sent invoice be edited?"})),
+    )
+    (trace,) = traces(ledger)
+    assert trace["arguments"] == arguments
+
+
+@pytest.mark.parametrize(
     "snapshot",
     [
         None, "[]", '"x"', '{"relevance": "much"}', '{"relevance": 1e999, "importance": -5}',
@@ -169,8 +189,13 @@ def test_what_a_host_wrote_instead_of_components_is_shown_and_not_scored(
         {"workspace_id": " "}, {"limit": 0}, {"limit": 101}, {"limit": None}, {"after": {}}, {"after": [1]}, {"after": "x"},
         {"after": {"created_at": "yesterday or so", "request_id": "1"}},
         {"after": {"created_at": "2026-01-01T00:00:00Z", "request_id": "1"}}, {"preset": "no such"},
+        {"after": {"created_at": "2026-01-01T00:00:00 nowhere", "request_id": "00000000-0000-0000-0000-000000000000"}},
+        {"after": {"created_at": "2026-13-01T00:00:00Z", "request_id": "00000000-0000-0000-0000-000000000000"}},
+        {"after": {"created_at": "2026-01-01T00:00:00Z", "request_id": None}},
         {"w_recency": -1}, {"w_summary": "NaN"}, {"w_similarity": "Infinity"},
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(ledger: Ledger, arguments: dict[str, Any]) -> None:
-    ledger.refused("22023", "recall_traces", **arguments)
+    refused = ledger.refused("22023", "recall_traces", **arguments)
+    assert ("p_after" in str(refused.message_primary)) == ("after" in arguments)
+    assert ("p_limit" in str(refused.message_primary)) == ("limit" in arguments)

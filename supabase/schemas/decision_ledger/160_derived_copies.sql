@@ -2,6 +2,17 @@
 -- weighing; the answer itself is read from the ledger, its memories, thoughts and edges (206). Triggers keep them in the
 -- transaction of the write (164), check_copies proves them.
 
+-- Copies of a shape of before go, and are made anew in the end (900).
+do $do$
+begin
+  if to_regclass('ranked_ledger.standings') is not null
+     and not exists (select from pg_attribute a where a.attrelid = to_regclass('ranked_ledger.standings')
+                     and a.attname = 'text_length' and not a.attisdropped) then
+    drop table ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors;
+  end if;
+end
+$do$;
+
 create table if not exists ranked_ledger.standings (
   row_no          int generated always as identity,
   memory_id       uuid primary key,
@@ -84,7 +95,6 @@ create table if not exists ranked_ledger.stale_copies (
   workspace_key bigint,
   memory_id     uuid,
   thought_id    uuid,
-  words_changed boolean not null default false,
   marked_by     xid8 not null default pg_current_xact_id(),
   horizon       xid8,
   constraint stale_copies_is_of_a_decision_or_a_thought check (

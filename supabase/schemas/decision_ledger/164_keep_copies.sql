@@ -115,10 +115,6 @@ begin
     if old.workspace_id <> new.workspace_id then
       perform ranked_ledger.mark_stale(new.workspace_id, array[new.memory_id]);
     end if;
-    if old.search_lexemes is distinct from new.search_lexemes then
-      update ranked_ledger.stale_copies c set words_changed = true
-      where c.memory_id = new.memory_id and c.marked_by = pg_current_xact_id();
-    end if;
     return null;
   end if;
   if not v_found or old.workspace_id <> new.workspace_id or (old.set_aside_at is null) <> (new.set_aside_at is null) then

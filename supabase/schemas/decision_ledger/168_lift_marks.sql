@@ -85,11 +85,7 @@ begin
   v_ids := array( -- those that had no copies, too
     select u.id from unnest(v_ids) as u (id)
     where u.id in (select unnest(v_held)) or not exists (select from ranked_ledger.standings s where s.memory_id = u.id));
-  perform ranked_ledger.renew_copies(array( -- what is right keeps its place
-    select unnest(ranked_ledger.wrong_copies(v_ids))
-    union
-    select c.memory_id from ranked_ledger.stale_copies c
-    where c.id = any (v_marks) and c.words_changed and c.memory_id in (select unnest(v_ids))));
+  perform ranked_ledger.renew_copies(ranked_ledger.wrong_copies(v_ids)); -- what is right keeps its place
   perform ranked_ledger.recount_dependents(ranked_ledger.grounds_of(v_ids));
   perform ranked_ledger.renew_vectors(array(select unnest(v_recast) intersect select unnest(v_held)));
   delete from ranked_ledger.stale_copies c

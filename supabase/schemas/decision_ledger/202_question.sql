@@ -44,7 +44,8 @@ $$;
 comment on function ranked_ledger.similarity_range(text, text, float8, float8) is
   'The cosines that are relevance 0 and 1: as given, else as kept for (workspace, model), else 0 and 1. 22023 unless floor < ceiling within [-1, 1].';
 
-create or replace function ranked_ledger.check_question(p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
+create or replace function ranked_ledger.check_question(
+  p_query text, p_fusion text, p_min_relevance float8, p_fusion_weight float8)
 returns void language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
@@ -63,6 +64,14 @@ $$;
 
 comment on function ranked_ledger.check_question(text, text, float8, float8) is
   'Refuses (22023) a text above 262,144 bytes, an unknown fusion, a relevance or weight outside [0, 1].';
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean)') is not null then
+    execute 'drop function ranked_ledger.ask(text, text, vector, text, text, int, int, float8, float8, float8, float8, float8, float8, boolean, boolean, boolean, boolean, float8, float8, float8, text, float8, text, boolean)';
+  end if;
+end
+$do$;
 
 create or replace function ranked_ledger.ask(
   p_workspace_id text, p_query text, p_query_embedding vector, p_project_id text, p_task_id text, p_current_step int,
@@ -106,7 +115,8 @@ begin
   v_question.task_id := p_task_id;
   v_question.current_step := p_current_step;
   v_question.match_count := ranked_ledger.match_count(p_match_count);
-  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290); -- below that a division overflows
+  -- below 1e-290 a division overflows
+  v_question.half_life := greatest(ranked_ledger.positive_or(p_half_life_steps, v_preset.half_life), 1e-290);
   v_question.saturation := greatest(ranked_ledger.positive_or(p_dependency_saturation, v_preset.saturation), 1e-290);
   v_question.with_stale := coalesce(p_include_stale, v_preset.with_stale);
   v_question.with_retired := coalesce(p_include_superseded, false);

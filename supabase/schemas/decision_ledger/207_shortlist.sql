@@ -74,7 +74,8 @@ as $$
 begin
   return case when p_cosine is null then coalesce(p_text, '0::float8')
               when p_text is not null and p_question.fusion = 'blend' -- by the same operations, without a comparison a row
-              then format('case when %1$s is null then %2$s else %3$s * %1$s + (1 - %3$s) * %2$s end', p_cosine, p_text, p_fusion_weight)
+              then format('case when %1$s is null then %2$s else %3$s * %1$s + (1 - %3$s) * %2$s end',
+                          p_cosine, p_text, p_fusion_weight)
               when p_text is not null and p_question.fusion <> 'none'
               then format('ranked_ledger.relevance(%s, %s, %s, %s)', p_cosine, p_text, p_fusion, p_fusion_weight)
               else format('coalesce(%s, %s)', p_cosine, coalesce(p_text, '0::float8')) end;
@@ -99,10 +100,11 @@ returns text language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, s.is_active, ' ||
-                     's.is_retired, s.text_length, s.summary_words';
+  v_columns text := 's.row_no, s.memory_id, s.step_index, s.importance, s.live_dependents, s.vector_dims, s.pinned, ' ||
+                    's.is_active, s.is_retired, s.text_length, s.summary_words';
   v_scope   text := ranked_ledger.scope_sql(p_question);
-  v_streams text := '(select u.stream_id, u.newest_step, greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
+  v_streams text := '(select u.stream_id, u.newest_step,
+                             greatest(-1, least(floor(u.newest_step - 4 * least($3, 1e300)), u.newest_step - 1))::int as last_old_step
                       from unnest($1::uuid[], $2::float8[]) as u (stream_id, newest_step) offset 0) as n';
 begin
   if not p_by_merit then
@@ -151,13 +153,15 @@ declare
   v_summary   text := case when v_counts and p_question.w_summary > 0
                            then '+ $21 * coalesce(p.named / nullif(s.summary_words, 0)::float8, 0)' else '' end;
   v_relevance text := ranked_ledger.relevance_sql(
-    p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text, '$13', '$14');
+    p_question, case when p_question.embedding is not null then 'case when s.vector_dims = $12 then $11 end' end, v_text,
+    '$13', '$14');
 begin
   return format($sql$
     with posted as (
       select p.row_no, %9$s
       from unnest($9::bigint[], $19::float8[]) as t (term, weight)
-      cross join lateral (select p.row_no, p.occurrences, p.in_summary from ranked_ledger.postings p where p.term = t.term offset 0) as p
+      cross join lateral (
+        select p.row_no, p.occurrences, p.in_summary from ranked_ledger.postings p where p.term = t.term offset 0) as p
       group by p.row_no)
     select s.row_no, s.memory_id, s.pinned, s.is_far, s.text_relevance, s.relevance, s.score
     from (
@@ -167,7 +171,8 @@ begin
       from (%7$s) as s
       %6$s
       where (%4$s $6 * s.importance + $8 * ranked_ledger.dependency(s.live_dependents, $4) %10$s
-             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end or s.pinned) %8$s offset 0) as s
+             >= case when s.step_index > s.last_old_step then $10 - $7 else $10 - ranked_ledger.old_recency() * $7 end
+             or s.pinned) %8$s offset 0) as s
     where s.score >= $10 or s.pinned
     order by s.pinned desc, s.score desc, s.step_index desc, s.memory_id limit $16
   $sql$,
@@ -189,19 +194,21 @@ $$;
 comment on function ranked_ledger.pass_sql(ranked_ledger.question, boolean, boolean) is
   'The query that scores the standings in scope by the copies, of those that may reach the threshold: $1, $2 streams and where each stands, $3 half-life, $4 saturation, $5 to $8 weights, $9 terms, $10 the threshold, $11 the relevance that no cosine exceeds, $12 dimensions, $13, $14 fusion, $15 minimum relevance, $16 limit, $17 workspace and $18 least merit where it goes by merit, $19 what the terms weigh, $20 what the length counts for, $21 the weight of the summary, $22 what is taken from the stale and disputed.';
 
--- The index of merits is of decisions that are not retired, and knows nothing of words; what a stale one loses is not in it. For other weights it still bounds: importance and
--- dependency together weigh at most so many times their merit.
+-- The index of merits is of decisions that are not retired, and knows nothing of words; what a stale one loses is not in it. For
+-- other weights it still bounds: importance and dependency together weigh at most so many times their merit.
 create or replace function ranked_ledger.least_merit(p_question ranked_ledger.question, p_threshold float8, p_relevance float8)
 returns float8 language plpgsql immutable
 set search_path = public, extensions, pg_temp
 as $$
 declare
-  v_times float8 := greatest(p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
+  v_times float8 := greatest(
+    p_question.w_importance / 0.25, least(p_question.w_dependency, 1e7) / 0.15 * greatest(1, 3 / p_question.saturation));
 begin
   if p_question.has_text or p_question.with_retired or v_times not between 1e-6 and 1e6 then
     return '-Infinity';
   end if;
-  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times * (1 - 1e-12) - 1e-12;
+  return (p_threshold - ranked_ledger.old_recency() * p_question.w_recency - p_question.w_similarity * p_relevance) / v_times
+         * (1 - 1e-12) - 1e-12;
 end
 $$;
 
@@ -221,7 +228,8 @@ begin
   return p_least > 0 and (
     select count(*) <= v_few
     from (select from ranked_ledger.standings s
-          where s.workspace_key = p_workspace_key and not s.is_retired and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
+          where s.workspace_key = p_workspace_key and not s.is_retired
+            and ranked_ledger.merit(s.importance, s.live_dependents) >= p_least
           limit v_few + 1) as x);
 end
 $$;
@@ -245,6 +253,9 @@ begin
   if q.min_relevance > 0 then
     return '-Infinity';
   end if;
+  if cardinality(q.terms) > 200 then -- each would be looked up for each row; without them the score is less, and is reached too
+    q.terms := '{}';
+  end if;
   execute format($sql$
     select x.pinned, x.score
     from (
@@ -253,13 +264,15 @@ begin
              - case when s.is_active then 0::float8 when s.is_retired then 0.30::float8 else $12 end as score
       from unnest($1::uuid[], $2::float8[]) as n (stream_id, newest_step)
       cross join lateral (
-        select s.* from ranked_ledger.standings s where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
+        select s.* from ranked_ledger.standings s
+        where s.stream_id = n.stream_id and %s order by s.step_index desc limit $5) as s) as x
     order by x.pinned desc, x.score desc offset $9 - 1 limit 1
   $sql$, case when q.terms = '{}' then ''
               when q.weighs_words then '$10 * (
       select coalesce(ranked_ledger.text_of_shares(sum(ranked_ledger.word_share(t.weight, p.occurrences)), s.text_length, $14), 0)
       from unnest($11, $13) as t (term, weight)
-      cross join lateral (select p.occurrences from ranked_ledger.postings p where p.term = t.term and p.row_no = s.row_no offset 0) as p) +'
+      cross join lateral (
+        select p.occurrences from ranked_ledger.postings p where p.term = t.term and p.row_no = s.row_no offset 0) as p) +'
               else '$10 * ranked_ledger.saturate((
       select ranked_ledger.rank_of_any(sum(p.occurrences)) from ranked_ledger.postings p
       where p.term = any ($11) and p.row_no = s.row_no)) +' end, ranked_ledger.scope_sql(q))

@@ -76,7 +76,11 @@ set enable_nestloop = off -- but where it is the only way: each look-up is a lat
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  q ranked_ledger.question := p_question;
+  q         ranked_ledger.question := p_question;
+  v_weights float8[] := p_question.term_weights;
+  v_is_long boolean := cardinality(p_question.terms) > 200;
+  v_places  jsonb := ( -- then the words of a decision are looked for in the question, and not the other way round
+    select jsonb_object_agg(t.term, t.place) from unnest(p_question.terms) with ordinality as t (term, place) where v_is_long);
 begin
   return array(
     select row(s.row_no, s.memory_id, s.pinned, false, null, r.relevance,
@@ -96,12 +100,18 @@ begin
         select s.*, v.cosine from ranked_ledger.standings s where s.row_no = v.row_no offset 0) as s
       join unnest(p_stream_ids, p_newest_steps) as n (stream_id, newest_step) on n.stream_id = s.stream_id
       cross join lateral (
-        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(t.weight, p.occurrences)) as shares,
+        select sum(p.occurrences) as occurrences, sum(ranked_ledger.word_share(p.weight, p.occurrences)) as shares,
                count(*) filter (where p.in_summary) as named
-        from unnest(q.terms, q.term_weights) as t (term, weight)
-        cross join lateral (
-          select p.occurrences, p.in_summary from ranked_ledger.postings p
-          where p.term = t.term and p.row_no = s.row_no offset 0) as p
+        from (
+          select t.weight, p.occurrences, p.in_summary
+          from unnest(q.terms, q.term_weights) as t (term, weight)
+          cross join lateral (
+            select p.occurrences, p.in_summary from ranked_ledger.postings p
+            where p.term = t.term and p.row_no = s.row_no offset 0) as p
+          where not v_is_long
+          union all
+          select v_weights[(v_places -> p.term::text)::int], p.occurrences, p.in_summary
+          from ranked_ledger.postings p where v_is_long and p.row_no = s.row_no and v_places ? p.term::text) as p
         where q.has_text and (q.fusion <> 'none' or q.w_summary > 0)) as w
       where s.vector_dims = vector_dims(q.embedding)
         and (s.is_active or q.with_retired or q.with_stale and not s.is_retired)

@@ -33,8 +33,9 @@ begin
          least(999.9999, greatest(-999.9999, (h.value ->> 'ranking_score')::float8))::numeric(7, 4), true,
          jsonb_build_object('recall_policy', p_policy) || (
            select jsonb_object_agg(k.key, k.value) from jsonb_each(h.value) as k
-           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency', 'dependency_boost',
-                           'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status', 'shortened'))
+           where k.key in ('relevance', 'relevance_source', 'text_relevance', 'summary_match', 'importance', 'recency',
+                           'dependency_boost', 'step_index', 'step_distance', 'live_dependents', 'pinned', 'lifecycle_status',
+                           'shortened'))
   from jsonb_array_elements(p_packed -> 'hits') as h
   join public.agent_memories m on m.id = (h.value ->> 'memory_id')::uuid;
 
@@ -43,7 +44,8 @@ begin
   values ('recall_requested', p_workspace_id, p_project_id, v_trace_id, 'agent', p_runtime_name, p_task_id,
           jsonb_build_object('recall_policy', p_policy, 'returned', jsonb_array_length(p_packed -> 'hits')));
 
-  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then -- a look into the past is no use of a decision now
+  -- a look into the past is no use of a decision now
+  if coalesce(p_arguments ->> 'p_as_of_step', p_arguments ->> 'p_as_of') is null then
     perform ranked_ledger.count_recalls(
       array(select (h.value ->> 'memory_id')::uuid from jsonb_array_elements(p_packed -> 'hits') as h), 1, 0);
   end if;
@@ -130,9 +132,12 @@ begin
 end
 $do$;
 
-create or replace function ranked_ledger.arguments_in_force(p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
+-- A time is written in UTC, whatever zone the caller's session is in, so that two of the same moment are the same text.
+create or replace function ranked_ledger.arguments_in_force(
+  p_question ranked_ledger.question, p_max_tokens int, p_embedding_model text)
 returns jsonb language sql immutable
 set search_path = public, extensions, pg_temp
+set timezone = 'UTC'
 as $$
   select jsonb_build_object(
     'p_project_id', q.project_id, 'p_task_id', q.task_id, 'p_current_step', q.current_step, 'p_match_count', q.match_count,
@@ -149,6 +154,37 @@ $$;
 
 comment on function ranked_ledger.arguments_in_force(ranked_ledger.question, int, text) is
   'What a recall was asked, as its answer and its trace tell it: after defaults, without the words and the vector.';
+
+-- A host's own function keeps the arguments beside its policy: its payload is the request that it was sent, words included.
+create or replace function ranked_ledger.kept_arguments(p_request_payload jsonb, p_response_policy jsonb, p_schema_version text)
+returns jsonb language sql immutable parallel safe
+return case when jsonb_typeof(p_response_policy -> 'arguments') = 'object' then p_response_policy -> 'arguments'
+            when jsonb_typeof(p_request_payload) = 'object' and p_schema_version = 'ranked_ledger.recall.v1' then p_request_payload
+            else '{}' end;
+
+comment on function ranked_ledger.kept_arguments(jsonb, jsonb, text) is
+  'The arguments in force of a recall, as its trace keeps them; {} where it keeps none.';
+
+-- A repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another.
+create or replace function ranked_ledger.is_repeat(
+  p_trace jsonb, p_workspace_id text, p_query text, p_subject jsonb, p_preset text, p_as_of_step int, p_as_of timestamptz)
+returns boolean language plpgsql stable
+set search_path = public, extensions, pg_temp
+set timezone = 'UTC' -- as in arguments_in_force
+as $$
+declare
+  v_kept jsonb := ranked_ledger.kept_arguments(
+    p_trace -> 'request_payload', p_trace -> 'response_policy', p_trace ->> 'schema_version');
+begin
+  return (p_trace ->> 'workspace_id', p_trace ->> 'query') = (p_workspace_id, coalesce(p_query, ''))
+     and p_trace -> 'request_payload' -> 'subject' is not distinct from p_subject
+     and jsonb_build_array(coalesce(v_kept ->> 'p_preset', 'published'), v_kept -> 'p_as_of_step', v_kept -> 'p_as_of')
+         = jsonb_build_array(coalesce(p_preset, 'published'), p_as_of_step, p_as_of);
+end
+$$;
+
+comment on function ranked_ledger.is_repeat(jsonb, text, text, jsonb, text, int, timestamptz) is
+  'Whether a trace is of the same question: workspace, words, subject, preset and moment.';
 
 create or replace function public.recall_decisions(
   p_workspace_id text, p_query text default null, p_query_embedding text default null,
@@ -169,8 +205,7 @@ set search_path = public, extensions, pg_temp
 as $$
 declare
   v_request_id uuid := coalesce(p_request_id, gen_random_uuid());
-  v_trace_of   text;
-  v_is_repeat  boolean;
+  v_trace      jsonb; -- of an earlier recall with the same id
   v_question   ranked_ledger.question;
   v_arguments  jsonb;
   v_ranked     record;
@@ -183,12 +218,9 @@ begin
   perform ranked_ledger.check_recall_names(
     jsonb_build_object('p_workspace_id', p_workspace_id, 'p_project_id', p_project_id, 'p_task_id', p_task_id),
     jsonb_build_object('p_flow_id', p_flow_id, 'p_runtime_name', p_runtime_name, 'p_embedding_model', p_embedding_model));
-  -- a repeat asks the same of the same workspace: the trace of one question must not stand for the answer to another
-  select t.workspace_id, (t.workspace_id, t.query) = (p_workspace_id, coalesce(p_query, ''))
-                         and t.request_payload -> 'subject' is not distinct from v_subject -> 'subject'
-  into v_trace_of, v_is_repeat
-  from public.agent_memory_recall_traces t where t.request_id = v_request_id;
-  if found and v_is_repeat is not true then
+  select to_jsonb(t) into v_trace from public.agent_memory_recall_traces t where t.request_id = v_request_id;
+  if found and ranked_ledger.is_repeat(v_trace, p_workspace_id, p_query, v_subject -> 'subject', p_preset, p_as_of_step, p_as_of)
+               is not true then
     raise sqlstate 'RL409' using message = 'this request id is in use', hint = 'Draw a new request id for each recall.';
   end if;
 
@@ -209,7 +241,7 @@ begin
     cross join lateral ranked_ledger.hit_document(to_jsonb(d), d.memory_id, ranked_ledger.moment_of(v_question)) as h (document)
     where h.document is not null), p_max_tokens); -- one that was forgotten since it was ranked
 
-  if v_trace_of is not null then
+  if v_trace is not null then
     v_traced := true;
   elsif p_trace_by_host then
     v_packed := v_packed || jsonb_build_object('memories', ranked_ledger.hand_over(v_packed -> 'hits'));
@@ -220,9 +252,10 @@ begin
 
   return v_packed || jsonb_build_object(
     'request_id', v_request_id, 'exact', v_ranked.exact, 'policy', p_policy, 'arguments', v_arguments, 'traced', v_traced,
-    'replayed', v_trace_of is not null,
-    'hint', case when cardinality(v_ranked.decisions) = 0 then case when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
-                                                                   else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end end);
+    'replayed', v_trace is not null,
+    'hint', case when cardinality(v_ranked.decisions) > 0 then null
+                 when v_question.as_of is null then ranked_ledger.recall_hint(p_workspace_id)
+                 else 'No decision was there and in scope then: look at the moment, project, task and lifecycle.' end);
 end
 $$;
 

@@ -90,16 +90,17 @@ begin
   if p_limit is null or p_limit not between 1 and 100 then
     raise sqlstate '22023' using
       message = 'p_limit is not a number from 1 to 100.', hint = 'A trace holds up to 1000 items; ask for the next page.';
-  elsif p_after is not null then
-    perform (p_after ->> 'created_at')::timestamptz, (p_after ->> 'request_id')::uuid;
-    if num_nulls(p_after ->> 'created_at', p_after ->> 'request_id') > 0 then
-      raise sqlstate '22007';
+  elsif p_after is null then
+    return;
+  end if;
+  begin
+    if num_nulls((p_after ->> 'created_at')::timestamptz, (p_after ->> 'request_id')::uuid) = 0 then
+      return;
     end if;
-  end if;
-exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation or invalid_parameter_value then
-  if sqlerrm like 'p\_limit%' then
-    raise;
-  end if;
+  exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation
+                 or invalid_parameter_value then -- the last of a time zone that there is not
+    null;
+  end;
   raise sqlstate '22023' using
     message = 'p_after is not a cursor: it takes the "next" of the page before.', hint = 'docs/sql-api.md describes recall_traces.';
 end
@@ -131,7 +132,7 @@ begin
              'request_id', t.request_id, 'query', t.query, 'created_at', t.created_at,
              'policy', coalesce(t.response_policy ->> 'recall_policy', 'vector'), 'project_id', t.project_id,
              'task_id', t.task_id, 'flow_id', t.flow_id, 'runtime_name', t.runtime_name,
-             'arguments', case when jsonb_typeof(t.request_payload) = 'object' then t.request_payload else '{}' end,
+             'arguments', ranked_ledger.kept_arguments(t.request_payload, t.response_policy, t.schema_version),
              'items', ranked_ledger.trace_items(t.id, v_weights)) as document
     from (
       select x.* from public.agent_memory_recall_traces x
