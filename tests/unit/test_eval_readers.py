@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from ranked_ledger import arguments
 from ranked_ledger.arguments import MAX_SUMMARY_BYTES
+from ranked_ledger.evals import readers
 from ranked_ledger.evals.cases import Dataset, Edge, Link
 from ranked_ledger.evals.errors import EvalError, EvalInputError
 from ranked_ledger.evals.readers import MAX_TITLE_BYTES, read_adrs, read_jsonl, short
@@ -279,3 +281,55 @@ def test_the_shared_decisions_are_read_whole() -> None:
             assert (there[one.stream, key].superseded_at_step or 0) <= one.asked_at_step
         holding = [there[one.stream, key].superseded_at_step for key in one.gold]
         assert any(step is None or step > one.asked_at_step for step in holding), one.id
+
+
+def test_the_limits_are_the_ledgers() -> None:
+    theirs = (arguments.MAX_NAME_BYTES, arguments.MAX_TEXT_BYTES, arguments.MAX_ALTERNATIVES)
+    assert theirs == (readers.MAX_NAME_BYTES, readers.MAX_RECORD_BYTES, readers.MAX_ALTERNATIVES)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("stream", "/", "no name after its last /"),
+        ("stream", "acme/ ", "no name after its last /"),
+        ("stream", "s" * 3000, "it has 3,000 bytes; 1,000 are allowed"),
+        ("key", "é" * 501, "it has 1,002 bytes; 1,000 are allowed"),
+        ("alternatives", ["a"] * 21, "21 of them; 20 are allowed"),
+        ("alternatives", ["a", " "], "none of them blank"),
+        ("alternatives", ["a\x00"], "NUL"),
+        ("alternatives", ["\ud800"], "half of a character"),
+    ],
+)
+def test_what_the_ledger_would_refuse_is_refused_with_its_line(
+    read: Read, field: str, value: Any, said: str
+) -> None:
+    with pytest.raises(EvalInputError, match=said) as refused:
+        read([decision("A", 1), {**decision("B", 2), field: value}])
+    assert (refused.value.line, refused.value.field) == (2, field)
+
+
+def test_a_text_and_its_title_fit_the_ledger_together(read: Read) -> None:
+    half = "x" * (128 * 1024)
+    with pytest.raises(EvalInputError, match="with the rest it has 262,146 bytes; 262,144 are allowed"):
+        read([decision("A", 1, decision=half) | {"title": half}])
+    with pytest.raises(EvalInputError, match="field 'context': with the rest"):
+        read([decision("A", 1, context=half, consequences=half)])
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ('{"stream": "shop", "key": "A", "step": 1, "title": "T", "step": 2}', "step"),
+        (
+            '{"stream": "s", "key": "A", "step": 1, "title": "T", "links": [{"target": "B", "target": "C"}]}',
+            "target",
+        ),
+    ],
+)
+def test_a_field_that_is_there_twice_is_refused(tmp_path: Path, line: str, field: str) -> None:
+    file = tmp_path / "decisions.jsonl"
+    file.write_text(f"{json.dumps(decision('Z', 1))}\n{line}\n", encoding="utf-8")
+    with pytest.raises(EvalInputError, match="it is there twice") as refused:
+        read_jsonl(file, file)
+    assert (refused.value.line, refused.value.field) == (2, field)

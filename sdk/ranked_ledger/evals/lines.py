@@ -27,13 +27,21 @@ class Row:
     def wrong(self, field: str, what: str, hint: str) -> EvalInputError:
         return EvalInputError(what, hint=hint, file=self.file, line=self.line, field=field)
 
-    def text(self, field: str, *, default: str | None = None) -> str:
+    def text(self, field: str, *, default: str | None = None, max_bytes: int = _MAX_TEXT_BYTES) -> str:
         """A text as it is written; it may be blank or missing only where there is a default."""
         value = self.said.get(field)
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
             raise self._not(field, value, "a text")
+        self._storable(field, value, max_bytes)
+        if not value.strip():
+            if default is None:
+                raise self.wrong(field, "it is blank", "give it a text")
+            return default
+        return value
+
+    def _storable(self, field: str, value: str, max_bytes: int = _MAX_TEXT_BYTES) -> None:
         if "\x00" in value:
             raise self.wrong(
                 field, "it holds a NUL character", "take the character out: no database keeps it"
@@ -44,15 +52,8 @@ class Row:
             raise self.wrong(
                 field, "it holds half of a character", r"take the lone \ud8.. escape out"
             ) from None
-        if size > _MAX_TEXT_BYTES:
-            raise self.wrong(
-                field, f"it has {size:,} bytes; {_MAX_TEXT_BYTES:,} are allowed", "shorten the text"
-            )
-        if not value.strip():
-            if default is None:
-                raise self.wrong(field, "it is blank", "give it a text")
-            return default
-        return value
+        if size > max_bytes:
+            raise self.wrong(field, f"it has {size:,} bytes; {max_bytes:,} are allowed", "shorten the text")
 
     def step(self, field: str, *, default: int | None = None) -> int:
         value = self.said.get(field)
@@ -79,8 +80,10 @@ class Row:
 
     def texts(self, field: str) -> tuple[str, ...]:
         value = self.said.get(field) or []
-        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-            raise self._not(field, value, "a list of texts")
+        if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+            raise self._not(field, value, "a list of texts, none of them blank")
+        for one in value:
+            self._storable(field, one)
         return tuple(value)
 
     def objects(self, field: str) -> tuple[dict[str, Any], ...]:
@@ -93,6 +96,21 @@ class Row:
         if field not in self.said:
             return self.wrong(field, "it is missing", f"add the field: {what}")
         return self.wrong(field, f"{shown(value)} is not {what}", f"make it {what}")
+
+
+class _Twice(Exception):
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a field that is there twice nobody knows which was meant."""
+    said: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in said:
+            raise _Twice(key)
+        said[key] = value
+    return said
 
 
 def rows(file: Path) -> Iterator[Row]:
@@ -110,7 +128,11 @@ def rows(file: Path) -> Iterator[Row]:
         if not written.strip():
             continue
         try:
-            said = json.loads(written)
+            said = json.loads(written, object_pairs_hook=_once)
+        except _Twice as twice:
+            raise EvalInputError(
+                "it is there twice", hint="say it once", file=file, line=line, field=twice.key
+            ) from None
         except (ValueError, RecursionError) as wrong:
             why = wrong.msg if isinstance(wrong, json.JSONDecodeError) else "it cannot be read"
             raise EvalInputError(f"not JSON: {why}", hint=f"write {_FORMAT}", file=file, line=line) from None

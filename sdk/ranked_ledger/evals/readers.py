@@ -20,7 +20,11 @@ from ranked_ledger.evals.lines import Row, rows
 
 # Stands for an identifier that was taken out of the question; its words are nobody's.
 PLACEHOLDER: Final = "the earlier decision"
-MAX_TITLE_BYTES: Final = 2_000  # what the ledger takes for a summary; a test compares them
+# What the ledger takes for a summary, a name, a text and for alternatives; a test compares them.
+MAX_TITLE_BYTES: Final = 2_000
+MAX_NAME_BYTES: Final = 1_000
+MAX_RECORD_BYTES: Final = 256 * 1024
+MAX_ALTERNATIVES: Final = 20
 
 _LIFECYCLES: Final = ("active", "superseded", "stale", "disputed", "rejected")
 _RELATIONS: Final = ("depends_on", "informs", "amends", "relates_to", "supersedes", "superseded_by")
@@ -117,19 +121,40 @@ def _record(row: Row) -> Record:
         content, said[2:] = "\n\n".join(part for part in said[2:] if part), []
     if not content:
         raise row.wrong("decision", "it says nothing", "give it a title or a decision")
+    rationale = "\n\n".join(part for part in said[2:] if part) or None
+    for field, whole in (("decision", content), ("context", rationale or "")):
+        if (size := len(whole.encode())) > MAX_RECORD_BYTES:
+            raise row.wrong(
+                field, f"with the rest it has {size:,} bytes; {MAX_RECORD_BYTES:,} are allowed", "shorten it"
+            )
+    alternatives = row.texts("alternatives")
+    if len(alternatives) > MAX_ALTERNATIVES:
+        raise row.wrong(
+            "alternatives", f"{len(alternatives)} of them; {MAX_ALTERNATIVES} are allowed", "name fewer"
+        )
     retired_at = row.said.get("superseded_at_step")
     return Record(
-        stream=row.text("stream"),
-        key=row.text("key"),
+        stream=_stream(row),
+        key=row.text("key", max_bytes=MAX_NAME_BYTES),
         step=row.step("step"),
         title=short(said[0] or content.strip().splitlines()[0]),
         content=content,
-        rationale="\n\n".join(part for part in said[2:] if part) or None,
+        rationale=rationale,
         importance=row.number("importance"),
         lifecycle=cast(Lifecycle, row.one_of("lifecycle", _LIFECYCLES, default="active")),
         superseded_at_step=None if retired_at is None else row.step("superseded_at_step"),
-        alternatives=row.texts("alternatives"),
+        alternatives=alternatives,
     )
+
+
+def _stream(row: Row) -> str:
+    """A stream names a workspace, and its last part a task."""
+    stream = row.text("stream", max_bytes=MAX_NAME_BYTES)
+    if not stream.rpartition("/")[2].strip():
+        raise row.wrong(
+            "stream", f"{stream!r} has no name after its last /", "name the stream, as owner/name"
+        )
+    return stream
 
 
 def _said(row: Row, key: str) -> list[_Said]:
@@ -253,13 +278,13 @@ def _question(row: Row, steps: Mapping[str, Mapping[str, int]]) -> Question:
     if not ask.strip():
         raise row.wrong("query", "nothing is asked", "write a question")
     return Question(
-        id=row.text("id"),
+        id=row.text("id", max_bytes=MAX_NAME_BYTES),
         stream=stream,
         ask=ask,
         gold=gold,
         must_not=must_not,
         asked_at_step=asked_at,
-        kind=row.text("kind", default="question"),
+        kind=row.text("kind", default="question", max_bytes=MAX_NAME_BYTES),
         split=row.text("split", default="") or None,
         lexical_overlap=row.number("lexical_overlap"),
     )
