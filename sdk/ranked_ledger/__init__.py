@@ -94,13 +94,10 @@ if TYPE_CHECKING:
         LostGround,
         NewDecision,
         Page,
-        PolicyStats,
-        Pruned,
         SimilarityRange,
         Status,
         Superseded,
         Transition,
-        UsageMarked,
         Weights,
         WorkspaceSettings,
         WorkspaceStatus,
@@ -115,7 +112,14 @@ if TYPE_CHECKING:
         Timeline,
         Traces,
     )
-    from ranked_ledger.traces import RecallTrace, TracedItem, TracePage
+    from ranked_ledger.traces import (
+        PolicyStats,
+        Pruned,
+        RecallTrace,
+        TracedItem,
+        TracePage,
+        UsageMarked,
+    )
 
     __version__: str
 else:

@@ -96,7 +96,7 @@ def recall(
         similarity_ceiling=_number("similarity_ceiling", similarity_ceiling),
         fusion=check.optional_text("fusion", fusion),
         fusion_weight=_number("fusion_weight", fusion_weight),
-        preset=check.text("preset", preset),
+        preset=_preset(preset),
         as_of=None if as_of is None else check.moment("as_of", as_of),
         as_of_step=None
         if as_of_step is None
@@ -140,7 +140,7 @@ def traces(
     *,
     since: datetime | None,
     marked: bool | None,
-    preset: str | None,
+    preset: Preset | None,
     weights: Weights | Mapping[str, float] | None,
     after: Mapping[str, Any] | None,
     page_size: int,
@@ -153,7 +153,7 @@ def traces(
         workspace_id=workspace,
         since=None if since is None else check.moment("since", since),
         marked=None if marked is None else check.flag("marked", marked),
-        preset=check.name("preset", preset),
+        preset=None if preset is None else _preset(preset),
         after=None if after is None else check.mapping("after", after),
         limit=check.whole("page_size", page_size, minimum=1, maximum=check.MAX_TRACES),
         **{_WEIGHTS[name]: value for name, value in given_weights(weights).items()},
@@ -187,6 +187,11 @@ def given_weights(weights: Weights | Mapping[str, float] | None) -> dict[str, fl
         for name, value in given.items()
         if value is not None
     }
+
+
+def _preset(preset: Preset) -> str:
+    """Which presets there are, the database knows."""
+    return check.text("preset", preset)
 
 
 def _number(name: str, value: float | None) -> float | None:

@@ -28,16 +28,14 @@ from ranked_ledger.models import (
     Impact,
     Lifecycle,
     Page,
-    PolicyStats,
-    Pruned,
     Relation,
     SettableLifecycle,
     Status,
     Superseded,
-    UsageMarked,
     WorkspaceSettings,
 )
 from ranked_ledger.recalls import Recall
+from ranked_ledger.traces import PolicyStats, Pruned, UsageMarked
 from ranked_ledger.wording import Store
 
 T = TypeVar("T")

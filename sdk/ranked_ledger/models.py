@@ -284,34 +284,6 @@ class Forgotten(Answer):
     left_superseded: tuple[UUID, ...] = ()
 
 
-class UsageMarked(Answer):
-    """How many items of a trace were marked now, were marked `already`, or are not in it (`unknown`)."""
-
-    used: int
-    ignored: int
-    already: int = 0
-    unknown: tuple[UUID, ...] = ()
-
-
-class PolicyStats(Answer):
-    """How one recall policy has done: averages and rates are in [0,1], or None where nothing is known."""
-
-    recall_policy: str
-    recall_requests: int
-    items_returned: int
-    avg_similarity: float | None = None
-    avg_ranking_score: float | None = None
-    used_rate: float | None = None
-    ignored_rate: float | None = None
-
-
-class Pruned(Answer):
-    """How many traces were deleted, and whether there are `more` to delete."""
-
-    deleted: int
-    more: bool
-
-
 class SimilarityRange(Answer):
     """The cosines of an embedding model that count as 0 (up to `floor`) and as 1 (from `ceiling` on)."""
 

@@ -14,12 +14,12 @@ from ranked_ledger.models import (
     Fusion,
     Preset,
     Unset,
-    UsageMarked,
     Weights,
 )
 from ranked_ledger.recalls import Recall
 from ranked_ledger.session import given_or_new
 from ranked_ledger.subjects import Subject
+from ranked_ledger.traces import UsageMarked
 from ranked_ledger.upkeep import AsyncUpkeep, Upkeep
 
 
@@ -74,7 +74,8 @@ class Recalling(Upkeep):
         - `min_relevance`: in [0,1]; none of less relevance, pinned ones included. None: no minimum.
         - `limit`: 1 to 1,000 hits. `max_tokens`: an upper bound for `to_prompt()`, fence included.
         - `exact`: the answer is proven to be the best. False: in a large workspace a vector may be answered
-          from an approximate index, faster; `Recall.exact` says which it was.
+          from an approximate index, faster; `Recall.exact` says which it was. Under "tuned" a `query` of any
+          words is always answered with proof, and False changes nothing.
 
         As of when:
 

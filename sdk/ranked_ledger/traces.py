@@ -1,4 +1,4 @@
-"""What recalls left behind: what was asked, what came back, and what became of it."""
+"""What recalls left behind: what was asked, what came back, what became of it, and what policies came to."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class TracedItem(Answer):
     importance: float | None = None
     recency: float | None = None
     dependency_boost: float | None = None
+    step_index: int | None = None
     pinned: bool = False
     lifecycle_status: str | None = None
     score_again: float | None = None
@@ -54,6 +55,34 @@ class RecallTrace(Answer):
     runtime_name: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
     items: tuple[TracedItem, ...] = ()
+
+
+class UsageMarked(Answer):
+    """How many items of a trace were marked now, were marked `already`, or are not in it (`unknown`)."""
+
+    used: int
+    ignored: int
+    already: int = 0
+    unknown: tuple[UUID, ...] = ()
+
+
+class PolicyStats(Answer):
+    """How one recall policy has done: averages and rates are in [0,1], or None where nothing is known."""
+
+    recall_policy: str
+    recall_requests: int
+    items_returned: int
+    avg_similarity: float | None = None
+    avg_ranking_score: float | None = None
+    used_rate: float | None = None
+    ignored_rate: float | None = None
+
+
+class Pruned(Answer):
+    """How many traces were deleted, and whether there are `more` to delete."""
+
+    deleted: int
+    more: bool
 
 
 @dataclass(frozen=True)

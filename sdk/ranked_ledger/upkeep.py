@@ -16,9 +16,7 @@ from ranked_ledger.models import (
     CopiesChecked,
     DecisionRef,
     Enrolled,
-    PolicyStats,
     Preset,
-    Pruned,
     Status,
     Weights,
     WorkspaceSettings,
@@ -26,6 +24,7 @@ from ranked_ledger.models import (
 from ranked_ledger.paging import DEFAULT_PAGE, walk
 from ranked_ledger.session import Options, Session
 from ranked_ledger.timeline import AsyncTraces, Traces
+from ranked_ledger.traces import PolicyStats, Pruned
 
 
 class Upkeep(Session[httpx.Client, Embedder], Embedding):

@@ -312,6 +312,11 @@ def test_a_preset_reaches_the_ranking_and_what_is_given_goes_before_it(
     (item,) = items(rows, of_tuned)
     assert item["use_policy_snapshot"]["summary_match"] == shown["summary_match"]
 
+    told_by_ledger = list(reversed(list(ledger.traces())))[:2]
+    assert [one.arguments for one in told_by_ledger] == [published["policy"]["arguments"], in_force]
+    assert "job queue" not in str([one.arguments for one in told_by_ledger])
+    assert told_by_ledger[0].items[0].step_index == published["memories"][0]["ledger"]["step_index"]
+
 
 def test_a_preset_that_there_is_not_is_refused_in_the_ledgers_words(
     function: rig.Function, workspace: str
