@@ -263,9 +263,10 @@ return least(1::float8, p_live_dependents / p_saturation);
 comment on function ranked_ledger.dependency(float8, float8) is
   'min(1, live decisions that depend on it / saturation).';
 
+-- Beside the new one, a call without the last three would be of both.
 do $do$
 begin
-  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then -- beside the new one no call would be unique
+  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then
     execute 'drop function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)';
   end if;
 end
@@ -880,14 +881,6 @@ comment on table ranked_ledger.forgotten_decisions is
 -- The words of the summary stand behind them, of weight A, and are no part of the text: `ts_filter(lexemes, '{d}')` is the text
 -- alone. The published relevance knows nothing of them. A position ends at 16,383: of a text of more words, a word of the summary that
 -- the end of the text has too stands at that position twice, and is kept once, as the text's.
-do $do$
-begin
-  if to_regprocedure('ranked_ledger.decision_lexemes(regconfig, text, text)') is not null then
-    execute 'drop function ranked_ledger.decision_lexemes(regconfig, text, text)';
-  end if;
-end
-$do$;
-
 create or replace function ranked_ledger.decision_lexemes(
   p_config regconfig, p_content text, p_rationale text, p_summary text)
 returns tsvector language plpgsql immutable parallel safe
@@ -982,6 +975,15 @@ comment on function ranked_ledger.follow_text_config() is
 create or replace trigger workspace_settings_follow_text_config
   after insert or update or delete on ranked_ledger.workspace_settings
   for each row execute function ranked_ledger.follow_text_config();
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.decision_lexemes(regconfig, text, text)') is not null then -- it read no summary
+    perform ranked_ledger.read_anew(w.workspace_id) from (select distinct l.workspace_id from public.agent_decision_ledger l) as w;
+    execute 'drop function ranked_ledger.decision_lexemes(regconfig, text, text)';
+  end if;
+end
+$do$;
 
 -- decision_ledger/110_settle_steps.sql ------------------------------------------------------------------------------
 
@@ -2011,6 +2013,7 @@ begin
      and not exists (select from pg_attribute a where a.attrelid = to_regclass('ranked_ledger.standings')
                      and a.attname = 'text_length' and not a.attisdropped) then
     drop table ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors;
+    drop table if exists ranked_ledger.dead_rows; -- numbers of the rows that went
   end if;
 end
 $do$;
@@ -3671,7 +3674,9 @@ begin
     where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
   cross join lateral (
     select sum(cardinality(x.positions)) as length,
-           sum(ranked_ledger.word_share(v_weights[(v_places -> x.lexeme)::int], cardinality(x.positions))) as shares
+           -- most words are none of the question's, and a hash tells so sooner than a key
+           sum(ranked_ledger.word_share(v_weights[(v_places -> x.lexeme)::int], cardinality(x.positions)))
+             filter (where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as shares
     from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
   -- the workspace twice: a row that could not follow its moved memory is shown in neither
   where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null

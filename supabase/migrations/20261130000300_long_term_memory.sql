@@ -167,9 +167,10 @@ return least(1::float8, p_live_dependents / p_saturation);
 comment on function ranked_ledger.dependency(float8, float8) is
   'min(1, live decisions that depend on it / saturation).';
 
+-- Beside the new one, a call without the last three would be of both.
 do $do$
 begin
-  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then -- beside the new one no call would be unique
+  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then
     execute 'drop function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)';
   end if;
 end

@@ -5,14 +5,6 @@
 -- The words of the summary stand behind them, of weight A, and are no part of the text: `ts_filter(lexemes, '{d}')` is the text
 -- alone. The published relevance knows nothing of them. A position ends at 16,383: of a text of more words, a word of the summary that
 -- the end of the text has too stands at that position twice, and is kept once, as the text's.
-do $do$
-begin
-  if to_regprocedure('ranked_ledger.decision_lexemes(regconfig, text, text)') is not null then
-    execute 'drop function ranked_ledger.decision_lexemes(regconfig, text, text)';
-  end if;
-end
-$do$;
-
 create or replace function ranked_ledger.decision_lexemes(
   p_config regconfig, p_content text, p_rationale text, p_summary text)
 returns tsvector language plpgsql immutable parallel safe
@@ -107,3 +99,12 @@ comment on function ranked_ledger.follow_text_config() is
 create or replace trigger workspace_settings_follow_text_config
   after insert or update or delete on ranked_ledger.workspace_settings
   for each row execute function ranked_ledger.follow_text_config();
+
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.decision_lexemes(regconfig, text, text)') is not null then -- it read no summary
+    perform ranked_ledger.read_anew(w.workspace_id) from (select distinct l.workspace_id from public.agent_decision_ledger l) as w;
+    execute 'drop function ranked_ledger.decision_lexemes(regconfig, text, text)';
+  end if;
+end
+$do$;

@@ -9,6 +9,7 @@ begin
      and not exists (select from pg_attribute a where a.attrelid = to_regclass('ranked_ledger.standings')
                      and a.attname = 'text_length' and not a.attisdropped) then
     drop table ranked_ledger.standings, ranked_ledger.postings, ranked_ledger.decision_vectors;
+    drop table if exists ranked_ledger.dead_rows; -- numbers of the rows that went
   end if;
 end
 $do$;

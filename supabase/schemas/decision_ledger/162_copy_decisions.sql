@@ -61,6 +61,15 @@ $$;
 comment on function ranked_ledger.vectors_due(uuid[]) is
   'The vectors of these decisions as decision_vectors has to hold them. No row: no vector, or one without a direction.';
 
+do $do$
+begin
+  if exists (select from pg_proc p where p.oid = to_regprocedure('ranked_ledger.terms_of(bigint, tsvector)')
+             and 'in_summary' <> all (p.proargnames)) then -- another answer
+    execute 'drop function ranked_ledger.terms_of(bigint, tsvector)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.terms_of(p_workspace_key bigint, p_lexemes tsvector)
 returns table (term bigint, occurrences smallint, in_summary boolean) language sql immutable parallel safe
 set search_path = public, extensions, pg_temp

@@ -32,6 +32,15 @@ return least(1::float8, p_live_dependents / p_saturation);
 comment on function ranked_ledger.dependency(float8, float8) is
   'min(1, live decisions that depend on it / saturation).';
 
+-- Beside the new one, a call without the last three would be of both.
+do $do$
+begin
+  if to_regprocedure('ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)') is not null then
+    execute 'drop function ranked_ledger.score(float8, float8, float8, float8, float8, float8, float8, float8, boolean)';
+  end if;
+end
+$do$;
+
 create or replace function ranked_ledger.score(
   p_relevance float8, p_importance float8, p_recency float8, p_dependency float8,
   p_w_similarity float8, p_w_importance float8, p_w_recency float8, p_w_dependency float8, p_active boolean,
