@@ -76,7 +76,9 @@ begin
     where q.has_text and not q.weighs_words and x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as n
   cross join lateral (
     select sum(cardinality(x.positions)) as length,
-           sum(ranked_ledger.word_share(v_weights[(v_places -> x.lexeme)::int], cardinality(x.positions))) as shares
+           -- most words are none of the question's, and a hash tells so sooner than a key
+           sum(ranked_ledger.word_share(v_weights[(v_places -> x.lexeme)::int], cardinality(x.positions)))
+             filter (where x.lexeme in (select w.lexeme from unnest(q.lexemes) as w (lexeme))) as shares
     from unnest(ts_filter(l.search_lexemes, '{d}')) as x where q.has_text and q.weighs_words) as w
   -- the workspace twice: a row that could not follow its moved memory is shown in neither
   where l.workspace_id = q.workspace_id and m.workspace_id = q.workspace_id and l.set_aside_at is null
