@@ -117,6 +117,6 @@ def test_counting_moves_no_step_and_no_word(ledger_db: Database):
     memory = remember(ledger_db.service)
     before = ledger_row(ledger_db, memory)
     touch(ledger_db.service, [memory])
-    change(ledger_db.service, memory, summary="x")
+    change(ledger_db.service, memory, model="m")
     after = ledger_row(ledger_db, memory)
     assert {key for key in before if before[key] != after[key]} == {"recall_count", "last_recalled_at"}
