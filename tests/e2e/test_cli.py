@@ -95,7 +95,9 @@ def test_supersede_and_restore(run: Run) -> None:
     assert "was superseded already by" in run("supersede", old, new).out
     assert run("show", old, "--json").json["successor"] == new
     assert [one["memory_id"] for one in run("recall", "use", "--json").json["hits"]] == [new]
-    retired = run("recall", "use", "--include-superseded").out.split(old)[1]
+    shown = run("recall", "use", "--include-superseded").out
+    assert old in shown, shown
+    retired = shown.split(old)[1]
     assert "replaced by" in retired
     assert new in retired
     run("supersede", new, old, expect=4)

@@ -84,8 +84,8 @@ def test_a_hit_without_a_word_of_the_query_is_not_said_to_match(capsys: pytest.C
     ]  # fmt: skip
     output.console().print(tables.hit_table(hits))
     shown = capsys.readouterr().out
-    assert "0.250 words" in shown
-    assert "0.000 -" in shown
+    assert "0.25 words" in shown
+    assert "0.00 -" in shown
 
 
 def test_the_hint_of_an_empty_recall_names_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +110,7 @@ def test_what_an_answer_lacks_is_said_under_it(capsys: pytest.CaptureFixture[str
     for hits in ((a_hit(),), ()):
         output.console().print(tables.hits(Recall(hits, **lacking)))
         shown = capsys.readouterr().out
-        assert ("0.500 blend" in shown) == bool(hits)
+        assert ("0.50 blend" in shown) == bool(hits)
         assert "1 shortened to its summary, to fit the token budget." in shown
         assert "2 left out, to fit the token budget." in shown
         assert "Not proven: an approximate index answered" in shown

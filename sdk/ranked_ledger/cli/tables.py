@@ -16,7 +16,7 @@ from ranked_ledger.explanation import argument
 from ranked_ledger.models import DecisionDetail
 from ranked_ledger.wording import counted
 
-_SOURCES = {"cosine": "cosine", "fts": "words", "none": "-"}  # max and blend are called so
+_SOURCES = {"cosine": "cos.", "fts": "words", "none": "-"}  # max and blend are called so
 
 
 def table(*columns: str | tuple[str, str], title: str | None = None) -> Table:
@@ -151,16 +151,17 @@ def hit_table(rows: Iterable[Hit], *, ids: bool = True) -> Table:
         source = _SOURCES.get(hit.relevance_source, hit.relevance_source)
         if hit.relevance_source == "fts" and not hit.relevance:
             source = _SOURCES["none"]  # no word of the query is in it
+        # two digits: an id has to stay whole at 80 columns, and --explain has three
         shown.add_row(
             str(hit.rank),
             str(hit.step_index),
             what,
-            f"{hit.relevance:.3f} {source:<6}",
+            f"{hit.relevance:.2f} {source:<5}",
             f"{hit.importance:.2f}",
-            f"{hit.recency:.3f}",
-            f"{hit.dependency_boost:.3f}",
+            f"{hit.recency:.2f}",
+            f"{hit.dependency_boost:.2f}",
             *([f"{hit.summary_match or 0:.2f}"] if by_summary else []),
-            Text(f"{hit.score:.3f}", style="bold"),
+            Text(f"{hit.score:.2f}", style="bold"),
         )
     return shown
 
