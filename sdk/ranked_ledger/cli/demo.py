@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from ranked_ledger import Hit, RankedLedger, Weights, doctor, shipped
 from ranked_ledger.cli import demo_questions, importing_report, output, supabase_cli
 from ranked_ledger.cli.connection import AsJson
 from ranked_ledger.cli.demo_questions import Question
-from ranked_ledger.cli.failures import MissingExtra
+from ranked_ledger.cli.failures import MissingExtra, interruptible
 from ranked_ledger.cli.progress import bar
 from ranked_ledger.wording import counted
 
@@ -86,17 +85,10 @@ def _servers(report: Report) -> Iterator[StackInfo]:
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name) from None
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
     begun = time.perf_counter()
-    try:
-        with temporary_stack(on_progress=output.say) as stack:
-            report.step("PostgreSQL, PostgREST and a gateway are running", time.perf_counter() - begun)
-            yield stack.info()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with interruptible(), temporary_stack(on_progress=output.say) as stack:
+        report.step("PostgreSQL, PostgREST and a gateway are running", time.perf_counter() - begun)
+        yield stack.info()
 
 
 def _push(info: StackInfo, report: Report) -> None:

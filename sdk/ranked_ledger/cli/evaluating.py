@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,7 +96,7 @@ def run(
     A first run embeds each text once, for half an hour where there are thousands; later ones read a cache. An
     interrupted run leaves a log that can be read. Exits with 1 where an anomaly was found.
     """
-    with _extra(), _interruptible():
+    with _extra(), failures.interruptible():
         from ranked_ledger.evals import arms as all_arms  # noqa: PLC0415  the extra may be missing
         from ranked_ledger.evals import disclosing, log, running, vectors  # noqa: PLC0415
 
@@ -177,20 +176,6 @@ def _extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as missing:
         raise failures.MissingExtra(missing.name, "evals") from None
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """A plain kill ends the servers too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _document(finished: Finished) -> dict[str, object]:

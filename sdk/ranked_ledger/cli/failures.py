@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ranked_ledger.cli.naming import of_the_commands
@@ -134,3 +137,17 @@ def _sentence(error: BaseException) -> str:
 def _printable(text: str) -> str:
     """Without what a terminal would obey."""
     return "".join(one if one.isprintable() else " " for one in text)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A plain kill ends what was started as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ranked_ledger.evals.builtin_streams import STEPS, Made, Slot, Stream, workspace_streams
+from ranked_ledger.evals.builtin_streams import STEPS, Made, Slot, Stream, sentence, workspace_streams
 from ranked_ledger.evals.builtin_trades import WORKSPACES
 from ranked_ledger.evals.cases import Dataset, Question
 
@@ -131,7 +131,7 @@ class _Asking:
         return slot.part.alias if self.draw.random() < _BY_ALIAS else slot.part.name
 
     def _plain(self, slot: Slot) -> str:
-        return _sentence(self.draw.choice(slot.matter.asks).format(part=self._part(slot)))
+        return sentence(self.draw.choice(slot.matter.asks).format(part=self._part(slot)))
 
     def _early_answer(self, step: int) -> Iterator[_Found]:
         for one, slot in self._holding(step):
@@ -168,7 +168,7 @@ class _Asking:
             if gold is not None and gold is not quoted:
                 doubt = self.draw.choice(one.slot.matter.doubts)
                 ask = doubt.format(part=self._part(one.slot), option=quoted.option)
-                yield _Found(gold, one.slot, _sentence(ask))
+                yield _Found(gold, one.slot, sentence(ask))
 
     def _look_alike(self, step: int) -> Iterator[_Found]:
         for one in self.stream.made:
@@ -197,7 +197,7 @@ class _Asking:
                 topic = slot.matter.topic.format(part=self._part(slot))
                 what = about.matter.topic.format(part=self._part(about))
                 ask = self.draw.choice(_GROUNDS).format(topic=topic, what=what)
-                yield _Found(gold, slot, _sentence(ask))
+                yield _Found(gold, slot, sentence(ask))
 
     def _rationale(self, step: int) -> Iterator[_Found]:
         for one, slot in self._holding(step):
@@ -209,7 +209,7 @@ class _Asking:
             if one.reason is not None and len(rivals) == 1:
                 why = one.reason.remembered.format(**one.reason_words)
                 ask = self.draw.choice(_WHYS).format(why=why, part=self._part(slot))
-                yield _Found(one, slot, _sentence(ask))
+                yield _Found(one, slot, sentence(ask))
 
 
 _GROUNDS: Final = (
@@ -222,7 +222,3 @@ _WHYS: Final = (
     "Concerning {part}: which choice goes back to the fact that {why}?",
     "I remember that {why}. What followed from it for {part}?",
 )
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -174,7 +174,7 @@ class Stream:
 
     def _add(self, step: int, act: Act, slot: Slot, option: str, old: Made | None = None) -> Made:
         draw, matter = self._draw, slot.matter
-        said = _sentence(draw.choice(matter.says).format(part=slot.part.name, option=option))
+        said = sentence(draw.choice(matter.says).format(part=slot.part.name, option=option))
         content = [said]
         if slot.shared:
             content.append(draw.choice(_SCOPES).format(place=self.trade.place))
@@ -195,7 +195,7 @@ class Stream:
             reason_words=words,
             title=said.rstrip("."),
             content=" ".join(content),
-            rationale=_sentence(reason.said.format(**words)) if reason else None,
+            rationale=sentence(reason.said.format(**words)) if reason else None,
             importance=self._weight(matter.weight),
             alternatives=(draw.choice(others),) if draw.random() < 0.35 else (),
             links=self._links(slot, step),
@@ -251,7 +251,8 @@ _CHANGES: Final = (
 )
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """The text with its first letter in upper case; the others stay."""
     return text[:1].upper() + text[1:]
 
 
